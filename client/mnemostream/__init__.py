@@ -1,0 +1,1 @@
+"""The client of Mnemostream, long-term memory for AI agents."""

@@ -1,0 +1,27 @@
+"""What is asked of a model that reads facts out of a window of turns, and what it gives back."""
+
+from dataclasses import dataclass, field
+
+from mnemostream.turns import Turn
+
+from processors.facts import Fact, Reading
+from processors.records import AppProfile, ContextMessage
+
+
+@dataclass(frozen=True, slots=True)
+class ReadRequest:
+    """A window to read: consecutive turns of one session, redacted, in order."""
+
+    turns: tuple[Turn, ...]
+    context: tuple[ContextMessage, ...] = ()
+    """A few earlier messages of the session, oldest first."""
+    profile: AppProfile = field(default_factory=AppProfile)
+    max_facts_per_turn: int = 5
+
+
+@dataclass(frozen=True, slots=True)
+class ReadAnswer:
+    """The facts of a window, valid and without vectors, at most `max_facts_per_turn` for each turn."""
+
+    facts: tuple[Fact, ...]
+    reading: Reading

@@ -1,0 +1,96 @@
+"""What is known of a record on its way: where it stands in the log, whose it is, and how far it got."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import NamedTuple
+
+from mnemostream.turns import Reason, Role, Turn
+
+
+class Owner(NamedTuple):
+    """Whose memories these are, inside an app: the partition key."""
+
+    app: str
+    owner: str
+
+
+class Place(NamedTuple):
+    """Where a record stands in the log, and when the broker took it."""
+
+    topic: str
+    partition: int
+    offset: int
+    received_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class AcceptedTurn:
+    """A turn that keeps the rules, already redacted.
+
+    fingerprint: SHA-256 over the messages as they were sent, to tell a retry from another turn with the same id.
+    """
+
+    turn: Turn
+    place: Place
+    fingerprint: bytes
+
+
+class TurnStatus(StrEnum):
+    """What the log of turns knows of a turn that arrives."""
+
+    NEW = "new"
+    """Written as pending just now (also: a parked turn that is sent again)."""
+    PENDING = "pending"
+    """Written before, not yet taken effect: a redelivery. Read it again."""
+    SETTLED = "settled"
+    """It took effect, or was erased: nothing is left to do."""
+    REUSED = "reused"
+    """The same id with other messages: park what arrived, leave what stands."""
+
+
+@dataclass(frozen=True, slots=True)
+class ContextMessage:
+    """An earlier message of the session, given for pronouns only: no fact is taken from it."""
+
+    role: Role
+    content: str
+    name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AppProfile:
+    """What an app sets for itself."""
+
+    time_zone: str = "UTC"
+    language: str = "english"
+    """A Postgres text search configuration."""
+    instructions: str | None = None
+    categories: tuple[str, ...] = ()
+    """Beside the built-in ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """The answer of the log of turns: a status for each turn, the session before them, and the app's settings."""
+
+    statuses: tuple[TurnStatus, ...]
+    context: tuple[ContextMessage, ...] = ()
+    profile: AppProfile = field(default_factory=AppProfile)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parking:
+    """A record that is set aside, for the ledger.
+
+    `owner` is None where the record could not be read as a turn, or its key contradicts it; `turn_ids` are the turns
+    that end as parked.
+    """
+
+    place: Place
+    stage: str
+    reason: Reason
+    detail: str
+    attempts: int
+    owner: Owner | None = None
+    turn_ids: tuple[str, ...] = ()
