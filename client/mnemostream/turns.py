@@ -1,7 +1,7 @@
 """A turn of conversation: the value of the topic `turns.v1`, and the rules that it keeps.
 
-`decode` is the one way in, for producers (before they send) and for the worker (when it reads); it raises `InvalidTurn`
-with one of the closed set of `Reason`s, naming field, place and rule, never the value.
+`decoding.decode_turn` is the one way in, for producers (before they send) and for the worker (when it reads); it raises
+`InvalidTurn` with one of the closed set of `Reason`s, naming field, place and rule, never the value.
 """
 
 from collections.abc import Mapping
@@ -35,6 +35,15 @@ class Reason(StrEnum):
     MODEL_ANSWER_UNUSABLE = "model_answer_unusable"
     MODEL_REFUSED = "model_refused"
     INTERNAL_ERROR = "internal_error"
+
+
+@dataclass(frozen=True, slots=True)
+class Envelope:
+    """Whose turn a broken record is, where its key and its body agree on that. `turn_id` is None if it is broken."""
+
+    app: str
+    owner: str
+    turn_id: str | None
 
 
 @dataclass(frozen=True, slots=True)

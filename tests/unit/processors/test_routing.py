@@ -9,7 +9,9 @@ ONE, TWO = UUID(int=1), UUID(int=2)
 
 
 def test_the_same_text_confirms_the_memory_that_has_it() -> None:
-    verdict = decide([Neighbour(TWO, 0.99, State.LIVE, same_text=False), Neighbour(ONE, 0.4, State.LIVE, same_text=True)])
+    verdict = decide(
+        [Neighbour(TWO, 0.99, State.LIVE, same_text=False), Neighbour(ONE, 0.4, State.LIVE, same_text=True)]
+    )
     assert (verdict.route, verdict.action, verdict.target) == (Route.SAME_TEXT, Action.CONFIRM, ONE)
 
 
