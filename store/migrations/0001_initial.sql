@@ -27,7 +27,7 @@ CREATE TABLE owner (
     seq        bigint NOT NULL DEFAULT 0,
     created_at timestamptz NOT NULL DEFAULT now(),
     UNIQUE (app, owner)
-);
+) WITH (fillfactor = 70);
 
 -- One row a model that ever wrote vectors here. The thresholds belong to its scale.
 CREATE TABLE embedding_model (
@@ -64,7 +64,7 @@ CREATE TABLE turn (
     "offset"      bigint NOT NULL,
     recorded_at   timestamptz NOT NULL DEFAULT now(),
     PRIMARY KEY (owner_key, id)
-);
+) WITH (fillfactor = 85);
 -- The last messages of a session, for the context of the next window.
 CREATE INDEX turn_session ON turn (owner_key, session, received_at DESC, "offset" DESC);
 
@@ -350,7 +350,8 @@ BEGIN
             NULL;
         END;
         EXECUTE format('GRANT USAGE ON SCHEMA public TO %I', name);
-        IF NOT (SELECT rolsuper FROM pg_roles WHERE rolname = current_user) THEN
+        -- Who made the roles may not enter them by that alone; who finds them made needs no second grant.
+        IF NOT pg_has_role(current_user, name, 'SET') THEN
             EXECUTE format('GRANT %I TO current_user WITH SET TRUE, INHERIT FALSE', name);
         END IF;
     END LOOP;
@@ -390,24 +391,28 @@ CREATE POLICY operator_sees_all ON answer TO mnemo_operator, mnemo_timer USING (
 
 GRANT SELECT, INSERT, UPDATE ON app, owner, turn, memory TO mnemo_worker;
 GRANT SELECT, INSERT ON ledger, memory_vector, memory_source, decision, change, outbox, embedding_model TO mnemo_worker;
-GRANT UPDATE ON ledger TO mnemo_worker;
+GRANT UPDATE ON ledger, embedding_model TO mnemo_worker;
 GRANT SELECT, DELETE ON outbox TO mnemo_worker;
 GRANT SELECT, INSERT, UPDATE ON parked TO mnemo_worker;
 
 GRANT SELECT, INSERT, UPDATE ON app, owner, memory, answer TO mnemo_query;
 GRANT SELECT ON turn, ledger, embedding_model TO mnemo_query;
 GRANT SELECT, INSERT ON memory_vector, memory_source, decision, change, outbox, embedding_model TO mnemo_query;
+GRANT UPDATE ON embedding_model TO mnemo_query;
 
 GRANT SELECT, INSERT, UPDATE, DELETE ON
     app, owner, turn, ledger, memory, memory_vector, memory_source, decision, change, outbox, parked, answer, embedding_model
     TO mnemo_timer, mnemo_operator;
+-- The book of migrations (made by the migrating code itself): whether the schema is the one that is needed.
+GRANT SELECT ON schema_migration TO mnemo_worker, mnemo_query, mnemo_timer, mnemo_operator;
 GRANT SELECT, INSERT, UPDATE, DELETE ON api_key TO mnemo_operator;
 
 -- A key is presented before its app is known: this is the one look across apps that the query service has.
 CREATE FUNCTION authenticate(hash bytea)
 RETURNS TABLE (id uuid, app text, scopes text[])
 LANGUAGE sql STABLE SECURITY DEFINER
-SET search_path = public
+-- pg_temp last: a caller's temporary table must not stand in for the keys.
+SET search_path = public, pg_temp
 AS $$
     SELECT k.id, k.app, k.scopes
     FROM api_key AS k

@@ -1,0 +1,186 @@
+"""The query service on parts in this process: what stands behind it answers as a test says."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from hashlib import sha256
+from uuid import UUID
+
+from mnemostream.turns import Reason
+from prometheus_client import CollectorRegistry
+
+from processors.effects import RequestId
+from processors.memories import Memory, State
+from processors.records import Owner
+from processors.search import Filters, Hit, MemoryPage, SearchQuery, SearchResult, TurnReport, TurnState
+from processors.statements import NewStatement
+from query.asgi import application
+from query.auth import Authenticator
+from query.gate import Gate
+from query.grpc_port import GrpcPort
+from query.metrics import QueryMetrics
+from query.ports import Listening, Ports
+from query.service import MemoryService, Method, methods
+from tests.fakes.values import NOON, id_of
+
+KEY = "mnk_a-key-of-acme"
+READER = "mnk_a-key-of-acme-that-reads"
+OTHER = "mnk_a-key-of-other"
+BROKEN = "break down"
+"""A query that a defect answers; what it raises quotes a secret."""
+
+
+def memory_named(name: str, owner: Owner, **fields: object) -> Memory:
+    """A memory whose text is its name."""
+    values = {
+        "id": id_of(name),
+        "app": owner.app,
+        "owner": owner.owner,
+        "content": name,
+        "category": "general",
+        "importance": 5,
+        "confidence": 0.95,
+        "state": State.LIVE,
+        "strength": 1.0,
+        "valid_from": NOON,
+        "recorded_at": NOON,
+        "version": 1,
+    }
+    return Memory(**{**values, **fields})  # type: ignore[arg-type] # of the types above
+
+
+@dataclass(frozen=True, slots=True)
+class FakeKey:
+    app: str
+    scopes: frozenset[str]
+    id: UUID
+
+
+class FakeKeys:
+    """The port `Keys`. `revoked`: hashes that are no longer good."""
+
+    def __init__(self) -> None:
+        everything = frozenset({"read", "write", "admin"})
+        self.known = {
+            _hash(KEY): FakeKey("acme", everything, id_of(KEY)),
+            _hash(READER): FakeKey("acme", frozenset({"read"}), id_of(READER)),
+            _hash(OTHER): FakeKey("other", everything, id_of(OTHER)),
+        }
+        self.asked = 0
+
+    async def authenticate(self, key_hash: bytes, /) -> FakeKey | None:
+        self.asked += 1
+        return self.known.get(key_hash)
+
+    def revoke(self, key: str) -> None:
+        del self.known[_hash(key)]
+
+
+def _hash(key: str) -> bytes:
+    return sha256(key.encode()).digest()
+
+
+@dataclass(slots=True)
+class Behind:
+    """What stands behind the service, and what it was asked. `error`: raised by whatever is asked."""
+
+    error: Exception | None = None
+    memories: list[Memory] = field(default_factory=list)
+    reports: dict[str, TurnReport] = field(default_factory=dict)
+    queries: list[tuple[Owner, SearchQuery]] = field(default_factory=list)
+    told: list[tuple[Owner, NewStatement, RequestId | None, bool]] = field(default_factory=list)
+    waits: list[timedelta] = field(default_factory=list)
+    filters: list[Filters] = field(default_factory=list)
+    hang: bool = False
+    hanging: asyncio.Queue[None] = field(default_factory=asyncio.Queue)
+    """One for each call that hangs."""
+    cancelled: asyncio.Queue[None] = field(default_factory=asyncio.Queue)
+    """One for each that was ended."""
+
+    async def search(self, owner: Owner, query: SearchQuery) -> SearchResult:
+        await self._asked()
+        if query.text == BROKEN:
+            raise RuntimeError("SELECT the text of somebody")
+        self.queries.append((owner, query))
+        found = [m for m in self.memories if (m.app, m.owner) == owner][: query.limit]
+        return SearchResult(tuple(Hit(m, 0.9, 0.8, 1.0, m.strength) for m in found))
+
+    async def wait(self, owner: Owner, turn_id: str, timeout: timedelta) -> TurnReport:
+        await self._asked()
+        self.waits.append(timeout)
+        return self.reports.get(turn_id, TurnReport(TurnState.UNKNOWN))
+
+    async def create(
+        self, owner: Owner, statement: NewStatement, *, request: RequestId | None = None, exact: bool = False
+    ) -> Memory:
+        await self._asked()
+        self.told.append((owner, statement, request, exact))
+        return memory_named(statement.content, owner, data=statement.data, tags=statement.tags)
+
+    async def get(self, owner: Owner, memory_id: UUID) -> Memory | None:
+        await self._asked()
+        return next((m for m in self.memories if (m.app, m.owner) == owner and m.id == memory_id), None)
+
+    async def list_page(
+        self, owner: Owner, filters: Filters, *, page_size: int, after: tuple[datetime, str] | None
+    ) -> MemoryPage:
+        await self._asked()
+        self.filters.append(filters)
+        mine = sorted((m for m in self.memories if (m.app, m.owner) == owner), key=_place)
+        rest = [m for m in mine if after is None or _place(m) > after]
+        page = tuple(rest[:page_size])
+        return MemoryPage(page, len(mine), _place(page[-1]) if len(rest) > page_size else None)
+
+    def park(self, turn_id: str, reason: Reason, detail: str) -> None:
+        self.reports[turn_id] = TurnReport(TurnState.PARKED, reason, detail)
+
+    async def _asked(self) -> None:
+        if self.error is not None:
+            raise self.error
+        if self.hang:
+            self.hanging.put_nowait(None)
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                self.cancelled.put_nowait(None)
+                raise
+
+
+def _place(memory: Memory) -> tuple[datetime, str]:
+    return memory.recorded_at, str(memory.id)
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """A service and what it is made of."""
+
+    service: MemoryService
+    gate: Gate
+    registry: CollectorRegistry
+
+    @property
+    def methods(self) -> tuple[Method[object, object], ...]:  # type: ignore[type-var] # any messages
+        return methods(self.service)
+
+
+def parts(behind: Behind, keys: FakeKeys | None = None, *, redact: Callable[[str], str] = lambda text: text) -> Parts:
+    """The service on `behind`."""
+    registry = CollectorRegistry()
+    metrics = QueryMetrics(registry)
+    service = MemoryService(recall=behind, turns=behind, tell=behind, memories=behind, redact=redact, metrics=metrics)
+    gate = Gate(Authenticator(keys or FakeKeys()), methods(service), metrics)
+    return Parts(service, gate, registry)
+
+
+@asynccontextmanager
+async def listening(made: Parts, *, drain_seconds: float = 1.0) -> AsyncIterator[Listening]:
+    """The service on two free ports of this machine."""
+    served = methods(made.service)
+    ports = Ports(application(made.gate, served), GrpcPort(made.gate, served), drain_seconds=drain_seconds)
+    where = await ports.start(http=("127.0.0.1", 0), grpc=("127.0.0.1", 0))
+    try:
+        yield where
+    finally:
+        await ports.stop()
