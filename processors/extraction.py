@@ -1,6 +1,7 @@
 """What is asked of a model that reads facts out of a window of turns, and what it gives back."""
 
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from mnemostream.turns import Turn
 
@@ -25,3 +26,14 @@ class ReadAnswer:
 
     facts: tuple[Fact, ...]
     reading: Reading
+
+
+class Reader(Protocol):
+    """A model, or rules, that reads facts out of a window."""
+
+    async def read(self, request: ReadRequest) -> ReadAnswer:
+        """What the window says that is worth keeping; no facts is an answer too.
+
+        Raises ModelUnavailable (wait and ask again), and Rejected with MODEL_ANSWER_UNUSABLE or MODEL_REFUSED.
+        """
+        ...

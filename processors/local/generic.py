@@ -1,0 +1,132 @@
+"""Plain statements in the first person that no rule of the table knows: kept as they are, in the third person."""
+
+import re
+from typing import Final
+
+from processors.local.draft import Draft
+from processors.local.grammar import about_user, is_past, verb_of
+from processors.local.times import Timed
+from processors.local.words import PET, RELATION
+
+_SKIPPED: Final = """
+    think guess see know understand mean wonder hope agree disagree thank appreciate say said ask asked try tried
+    look looked checked check tell told show feel believe suppose forget remember notice assume apologize
+    apologise recommend suggest request expect care mind bet swear promise repeat doubt could should would shall
+    must heard hear noticed thought understood meant wish imagine figured realized realised wanted needed
+"""
+_SKIPPED_VERBS: Final = frozenset(_SKIPPED.split())
+_PASSING: Final = re.compile(
+    r"^I (?:am|was|feel|have been)(?: not| very| so| too| a bit| a little| really| quite| pretty| all)*"
+    r" (?:tired|fine|good|great|well|ok|okay|sorry|happy|glad|here|back|sure|ready|bored|hungry|confused|curious|"
+    r"interested|"
+    r"excited|afraid|done|aware|right|wrong|serious|new here|stuck|lost|late|busy|thirsty|sleepy|sad|angry|upset|"
+    r"worried|"
+    r"grateful|thankful|impressed|surprised|in|on|at|looking|trying|wondering|asking|thinking|talking|referring|"
+    r"kidding|having"
+    r" (?:trouble|problems|issues)|getting|going crazy|feeling|just|only|all ears|listening|waiting|stressed|"
+    r"exhausted|free)\b",
+    re.IGNORECASE,
+)
+_REQUEST: Final = re.compile(
+    r"^I (?:want|need)(?! to (?:learn|become|visit|travel|move|buy|start|run|quit|stop|lose|save|study|climb|finish|"
+    r"get (?:fit|"
+    r"married|better|a))\b)|^I (?:have|had|got) (?:an? |another |one |some |no |two |a few )?(?:quick |more |other |"
+    r"simple )?"
+    r"(?:question|problem|issue|idea|doubt|clue|request|favou?r|thought|feeling|look|point|to (?:ask|go|say|admit|"
+    r"run))s?\b"
+    r"|^I (?:get|got|have|had|see|am getting) .*\b(?:errors?|exceptions?|tracebacks?|bugs?|warnings?)\b"
+    r"|^I (?:do not|cannot|did not) (?:know|think|understand|see|mean|care|remember|mind|want you|have (?:time|any)|"
+    r"get)\b"
+    r"|^I (?:will|am going to) (?:try|let|think|check|see|take a look|get back|be (?:back|right)|ask|wait|do (?:it|"
+    r"that|this)|keep)"
+    r"\b",
+    re.IGNORECASE,
+)
+_ADDRESSED: Final = re.compile(r"\b(?:you|your|yours|yourself)\b", re.IGNORECASE)
+_POINTING_ONLY: Final = re.compile(
+    r"^I(?: \w+){1,3} (?:it|this|that|them|these|those|so|too|one|here|there|something|anything|stuff|things|him|her)$"
+    r"|^I \w+(?:ed)? (?:it|this|that|them|these|those)\b",
+    re.IGNORECASE,
+)
+_PLAN: Final = re.compile(
+    r"^I (?:am going to|am planning to|plan to|am about to|intend to|will|am planning on|am hoping to|"
+    r"hope to) (?P<x>.+)$",
+    re.IGNORECASE,
+)
+_HAPPENING: Final = re.compile(r"^I am (?P<x>\w+ing .+)$|^I have (?P<y>an? .+|my .+)$", re.IGNORECASE)
+_RELATIVE: Final = re.compile(rf"^my (?P<kind>{RELATION}|{PET})\b(?! name)", re.IGNORECASE)
+_SLOTS_OF_OTHERS: Final[tuple[tuple[re.Pattern[str], str], ...]] = tuple(
+    (re.compile(pattern, re.IGNORECASE), attribute)
+    for pattern, attribute in (
+        (r"\b(?:lives|is living|moved|is based) (?:in|to)\b", "home_city"),
+        (r"\bworks (?:at|for)\b", "employer"),
+        (r"\bworks as\b|\bis an? \w+(?:er|or|ist|ian|nurse|chef)\b", "job_title"),
+        (r"\bis \d+(?: years old)?\b|\bturned \d+", "age"),
+        (r"\bbirthday is\b", "birthday"),
+        (r"\bis allergic to\b", "allergy"),
+    )
+)
+_TRANSIENT_OTHERS: Final = re.compile(
+    r"^my (?:question|problem|point|idea|guess|mistake|bad|apologies|understanding|code|issue|request|god|goodness|"
+    r"first|next|last|other|only)\b",
+    re.IGNORECASE,
+)
+
+
+def plain(clause: Timed, *, temporary: bool, hedged: bool, doubtful: bool) -> Draft | None:
+    """`clause` in the third person; None where it is nothing to remember."""
+    text, words = clause.text, clause.text.split()
+    if len(words) < 3 or len(words) > 45 or _ADDRESSED.search(text):
+        return None
+    if words[0] == "I":
+        return _of_user(clause, temporary=temporary, hedged=hedged, doubtful=doubtful)
+    if words[0].lower() == "my":
+        return _of_others(clause, temporary=temporary)
+    return None
+
+
+def _of_user(clause: Timed, *, temporary: bool, hedged: bool, doubtful: bool) -> Draft | None:
+    text = clause.text
+    verb = verb_of(text)
+    if not verb or verb in _SKIPPED_VERBS or _REQUEST.search(text) or _POINTING_ONLY.search(text):
+        return None
+    if _PASSING.search(text) and not temporary:
+        return None
+    ahead = clause.span is not None
+    if plan := _PLAN.match(text):
+        lead = "I might" if doubtful else "I plan on" if "planning on" in text else "I plan to"
+        planned = about_user(f"{lead} {plan['x']}")
+        return Draft(text=planned, category="event" if ahead else "project", importance=6, dated=True)
+    past = is_past(verb, timed_past=ahead)
+    category, importance = "fact", 4
+    if temporary:
+        category, importance = "temporary", 4
+    elif ahead and (past or _HAPPENING.match(text)):
+        category, importance = "event", 5
+    elif re.search(rf"\b(?:(?:{RELATION}|{PET})s?|children)\b", text, re.IGNORECASE):
+        category, importance = "relational", 6
+    elif past:
+        category = "event"
+    elif verb in {"can", "play", "know"}:
+        category, importance = "skill", 5
+    elif verb in {"want", "need"}:
+        category, importance = "project", 5
+    if hedged:
+        importance = max(1, importance - 1)
+    return Draft(text=about_user(text, timed_past=ahead), category=category, importance=importance, dated=True)
+
+
+def _of_others(clause: Timed, *, temporary: bool) -> Draft | None:
+    if _TRANSIENT_OTHERS.search(clause.text) or not re.search(
+        r"\s(?:is|was|has|had|lives|works|\w+s|\w+ed)\s", clause.text
+    ):
+        return None
+    text = about_user(clause.text)
+    found = _RELATIVE.match(clause.text)
+    if found is None:
+        category = "temporary" if temporary else "event" if clause.span is not None else "context"
+        return Draft(text=text, category=category, importance=5, dated=True)
+    attribute = next((name for pattern, name in _SLOTS_OF_OTHERS if pattern.search(clause.text)), None)
+    category = "temporary" if temporary else "event" if clause.span is not None and attribute is None else "relational"
+    subject = f"user's {found['kind'].lower()}"
+    return Draft(text=text, category=category, importance=6, subject=subject, attribute=attribute, dated=True)

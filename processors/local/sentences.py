@@ -1,0 +1,231 @@
+"""From a message to the clauses that state something in the first person, with how sure the speaker is."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Final
+
+EXPLICIT: Final = 0.95
+STRONG: Final = 0.80
+WEAK: Final = 0.60
+SPECULATION: Final = 0.40
+
+_LONGEST: Final = 600
+"""Characters of a clause that the rules look at: no person states more in one breath."""
+
+
+_MOST: Final = 2_000
+"""Sentences of a message that the rules look at: a message with more is a document, not talk."""
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """One statement: contractions written out, "we" read as "I", without what only leads to it."""
+
+    text: str
+    confidence: float
+
+
+_FLAGS: Final = re.IGNORECASE
+_CODE: Final = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
+_QUOTED: Final = re.compile(r"\"([^\"\n]*)\"|(?<!\w)'([^'\n]{3,})'(?!\w)")
+_FIRST_PERSON: Final = re.compile(r"\b(?:i|i'm|i'll|i've|i'd|my|me|we|our|mine)\b", _FLAGS)
+_STATING: Final = re.compile(
+    r"\b(?:i|i'm|im|ive|i'll|i've|i'd|my|me|we|we're|our|home|always|never|please|from now on|future|answer|reply|"
+    r"respond|keep|"
+    r"do not|don't|avoid|stop|no more|speak|talk|write|every time|going forward)\b",
+    _FLAGS,
+)
+_ABBREVIATION: Final = re.compile(r"\b(dr|mr|mrs|ms|prof|st|vs|no|e\.g|i\.e|approx|a\.m|p\.m|jr|sr)\.", _FLAGS)
+_DOT: Final = "\u2024"
+_SENTENCE_END: Final = re.compile(r"(?<=[.!?…;])[\"')\]]*\s+|\n+")
+_JOKE: Final = re.compile(r"\b(?:just|only) (?:kidding|joking)\b|\b(?:i'm|i am) (?:kidding|joking)\b|\bjk\b", _FLAGS)
+_TEXT_TO_WORK_ON: Final = re.compile(
+    r"^(?:please |can you |could you |would you )*(?:translate|rewrite|rephrase|summari[sz]e|proofread|correct|edit|"
+    r"fix|write|"
+    r"continue|role-?play|pretend|imagine|act as|compose|draft|tell me a)\b.*?(?P<rest>:)?\s*$",
+    _FLAGS,
+)
+_REPORTED: Final = re.compile(
+    r"\b(?:said|says|told|tells|asked|asks|claim(?:s|ed)|wrote|writes|texted|mention(?:s|ed)|explain(?:s|ed)|"
+    r"insist(?:s|ed)|"
+    r"argue[sd]?|announced|according to|quote|thinks|believes|character|the (?:song|lyrics|poem|story|novel|article|"
+    r"book) goes)\b",
+    _FLAGS,
+)
+_UNREAL: Final = re.compile(
+    r"\b(?:if|unless|suppose|supposing|imagine|what if|hypothetically|pretend|let's say|say i|wish|would|could|should|"
+    r"in theory|as though|assuming|otherwise|in a story|for example|e\.g)\b",
+    _FLAGS,
+)
+_ASKED: Final = re.compile(
+    r"^(?:who|what|whats|where|when|why|which|whose|how|can|could|would|will|shall|should|may|might|do|does|did|is|"
+    r"are|am|was|"
+    r"were|has|have|any|anyone|tell me|show me|explain|give me|help me|find|list|recommend|suggest)\b(?! i (?:live|"
+    r"work))",
+    _FLAGS,
+)
+_SPLIT: Final = re.compile(
+    r"(?:\s*,\s*|\s+)(?:and|but|so|because|since|although|though|while|plus|also)\s+(?:then\s+|that\s+|now\s+)?"
+    r"(?=(?:i|we|i'm|i've|i'll|we're|we've|my|our)\b)"
+    r"|\s*,\s*(?=(?:i|we|i'm|i've|i'll|we're|we've|my|our)\b)"
+    r"|\s+[-–—]+\s+|\s*—\s*|\s*\((?=i\b|my\b)",
+    _FLAGS,
+)
+_ELIDED: Final = re.compile(
+    r"(?:\s*,\s*|\s+)(?:and|but)\s+(?:also\s+|now\s+|then\s+)?"
+    r"(?=(?:am|work|live|own|drive|speak|play|love|like|hate|prefer|study|started|moved|joined|got|bought|adopted|"
+    r"enjoy|"
+    r"teach|dislike|quit|left|cannot|can't|don't|do not|have (?:an?|two|three|been)|work(?:ing)?) )",
+    _FLAGS,
+)
+_QUESTION_PART: Final = re.compile(r"\s*(?:,\s*(?:so|and|but)?|;|\s(?:so|and|but))\s+", _FLAGS)
+_MARKER: Final = re.compile(
+    r"^(?:actually|well|so|also|and|but|or|oh|ah|okay|ok|hey|hi|hello|yes|yeah|yep|no|nope|btw|by the way|fyi|anyway|"
+    r"honestly|currently|now|nowadays|right now|these days|at the moment|to be honest|just so you know|for the record|"
+    r"for context|for your information|in fact|in case you missed it|as you know|as i (?:said|mentioned)(?: before|"
+    r" earlier)?|"
+    r"like i said|again|good news|bad news|great news|news|update|correction|guess what|big news|sorry|wait|"
+    r"(?:please |just )?(?:note|remember|keep in mind|don't forget|do not forget|bear in mind)(?: that)?|"
+    r"one more thing|"
+    r"(?:i )?(?:forgot|should|wanted|want|just wanted) to (?:mention|say|add|tell you|let you know)(?: you)?(?: that)?|"
+    r"i should (?:mention|add|say)(?: that)?|i want you to (?:know|remember)(?: that)?|let me (?:tell you|"
+    r"add)(?: that)?|"
+    r"thanks|thank you|first|second|finally|because|since|although|though|unfortunately|luckily|fortunately|sadly|"
+    r"happily|"
+    r"recently|lately|previously|originally|personally|basically|generally speaking|good (?:morning|afternoon|evening)|"
+    r"(?:hi|hello|hey) (?:there|again|everyone|all)|all right|alright|fun fact|about me)\b(?!')[\s,:;.!–—-]*",
+    _FLAGS,
+)
+_HEDGES: Final[tuple[tuple[re.Pattern[str], float], ...]] = tuple(
+    (re.compile(pattern, _FLAGS), confidence)
+    for pattern, confidence in (
+        (r"^(?:maybe|perhaps|possibly|who knows,?)\s+", SPECULATION),
+        (r"^(?:i am|i'm) (?:not sure,? but|unsure,? but)\s+", SPECULATION),
+        ((r"^(?:i think|i believe|i guess|i suppose|i feel like|i'd guess|as far as i know,?|probably|if i remember"
+         r" correctly,?|apparently,?)(?: that)?\s+"), WEAK),
+        (r"^(?:i am|i'm) (?:pretty|fairly|quite|almost) (?:sure|certain)(?: that)?\s+", STRONG),
+        (r"^(?:i am|i'm) (?:sure|certain|positive)(?: that)?\s+", EXPLICIT),
+    )
+)  # fmt: skip
+_INNER_HEDGES: Final[tuple[tuple[re.Pattern[str], float], ...]] = (
+    (
+        re.compile(
+            r"\b(?:might|may(?! \d)|maybe|perhaps|possibly|(?:am )?(?:considering|thinking (?:about|"
+            r"of)))\b",
+            _FLAGS,
+        ),
+        SPECULATION,
+    ),
+    (re.compile(r"\b(?:probably|kind of|sort of|i think|i guess|not sure)\b", _FLAGS), WEAK),
+    (re.compile(r"\b(?:usually|mostly|generally|typically|tend to|normally)\b", _FLAGS), STRONG),
+)
+_WRITTEN_OUT: Final[tuple[tuple[re.Pattern[str], str], ...]] = tuple(
+    (re.compile(pattern, _FLAGS), full)
+    for pattern, full in (
+        (r"\bwe're\b", "I am"), (r"\bwe are\b", "I am"), (r"\bwe were\b", "I was"), (r"\bwe've\b", "I have"),
+        (r"\bwe'll\b", "I will"), (r"\bwe'd\b", "I would"), (r"\bwe\b", "I"), (r"\bours\b", "mine"), (r"\bour\b", "my"),
+        (r"\bi'm\b|\bim\b", "I am"), (r"\bi've\b|\bive\b", "I have"), (r"\bi'll\b", "I will"), (r"\bi'd\b", "I would"),
+        (r"\bcan't\b|\bcan not\b", "cannot"), (r"\bwon't\b", "will not"), (r"\b(\w+)n't\b", r"\1 not"),
+        (r"\bgonna\b", "going to"), (r"\bwanna\b", "want to"), (r"\bgotta\b", "have to"), (r"\bi\b", "I"),
+        (r"\b(he|she|it|there|who|that)'s\b", r"\1 is"),
+    )
+)  # fmt: skip
+_FILLER: Final = re.compile(
+    r"^(I(?: am| have| was)?) (?:(?:now|currently|just|recently|finally|also|really|actually|still|already|"
+    r"absolutely|totally|"
+    r"truly|definitely|literally|simply|basically|presently|honestly|happily|officially|even) )+",
+    _FLAGS,
+)
+_TIME_FIRST: Final = re.compile(
+    r"^((?:this|last|next|on|in|since|today|tomorrow|yesterday|tonight|during|until|two|three|\d+|a|every|"
+    r"earlier)\b[\w' -]{0,40}?)"
+    r",?\s+((?:I|my)\b.+)$",
+    _FLAGS,
+)
+_AGAINST_FILLER: Final = re.compile(r"^(I do not|I no longer) (?:really|actually|even|currently) ", _FLAGS)
+
+
+def clauses(message: str) -> Iterator[Clause]:
+    """The statements of `message`, in order. Linear in its length."""
+    stating = (sentence for sentence in dict.fromkeys(_sentences(message)) if _STATING.search(sentence))
+    for sentence in islice(stating, _MOST):
+        yield from _clauses_of(sentence)
+
+
+def _sentences(message: str) -> list[str]:
+    plain = message.replace("’", "'").replace("‘", "'").replace("“", '"').replace("”", '"')
+    plain = _CODE.sub("\n", plain)
+    lines = [line for line in plain.split("\n") if not line.lstrip().startswith(">") and "[REDACTED]" not in line]
+    found: list[str] = []
+    for line in lines:
+        for part in _SENTENCE_END.split(_ABBREVIATION.sub(lambda dotted: dotted[1] + _DOT, line)):
+            sentence = part.replace(_DOT, ".").strip(" \t*-•#_")
+            if _JOKE.search(sentence):
+                if found:
+                    found.pop()
+            elif working := _TEXT_TO_WORK_ON.match(sentence):
+                if working["rest"]:
+                    return found
+            elif ":" in sentence and _TEXT_TO_WORK_ON.match(sentence.partition(":")[0]):
+                return found
+            elif sentence:
+                found.append(sentence)
+    return found
+
+
+def _clauses_of(sentence: str) -> Iterator[Clause]:
+    if any(_FIRST_PERSON.search(quote[1] or quote[2] or "") for quote in _QUOTED.finditer(sentence)):
+        return
+    sentence = _QUOTED.sub(lambda quote: quote[1] or quote[2] or "", sentence)
+    if len(sentence) > _LONGEST * 4:
+        return
+    parts = [sentence]
+    if sentence.rstrip().endswith("?"):
+        # What leads to a question may be a statement: "I live in Lisbon, what is there to see?"
+        parts = _QUESTION_PART.split(sentence)[:-1]
+        if any(_ASKED.match(part) for part in parts):
+            return
+    if any(_UNREAL.search(part) for part in parts) and not _is_rule(sentence):
+        return
+    for part in parts:
+        if _REPORTED.search(part):
+            continue
+        subject_known = False
+        for piece in _SPLIT.split(part):
+            for place, text in enumerate(_ELIDED.split(piece)):
+                said = text if place == 0 or not subject_known else f"I {text}"
+                clause = _clause(said)
+                if clause is not None:
+                    subject_known = clause.text.startswith("I ")
+                    yield clause
+
+
+def _is_rule(sentence: str) -> bool:
+    return re.match(r"^(?:please\b|from now on|in (?:the )?future\b|always\b|never\b)", sentence, _FLAGS) is not None
+
+
+def _clause(text: str) -> Clause | None:
+    text = text.strip(" ,;:)(")
+    confidence = EXPLICIT
+    before = ""
+    while before != text:
+        before = text
+        text = _MARKER.sub("", text)
+        for hedge, level in _HEDGES:
+            text, count = hedge.subn("", text)
+            if count:
+                confidence = min(confidence, level)
+    for pattern, full in _WRITTEN_OUT:
+        text = pattern.sub(full, text)
+    for hedge, level in _INNER_HEDGES:
+        if hedge.search(text):
+            confidence = min(confidence, level)
+    text = re.sub(r"\bprobably ", "", text)
+    text = _TIME_FIRST.sub(r"\2 \1", text.rstrip(" .!;:,…"))
+    text = _AGAINST_FILLER.sub(r"\1 ", _FILLER.sub(r"\1 ", text))
+    text = " ".join(text.split()).rstrip(" .!;:,…")
+    if not text or len(text) > _LONGEST or _ASKED.match(text):
+        return None
+    return Clause(text, confidence)

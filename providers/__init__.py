@@ -1,0 +1,1 @@
+"""Models that read and embed text, behind the ports of `memory.ports` and `processors.extraction`."""

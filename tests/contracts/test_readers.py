@@ -1,0 +1,104 @@
+"""What every reader does, whichever model or rules are behind it."""
+
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from mnemostream.turns import Message, Role, Turn
+
+from cli.dev.model_server import ModelServer, serve
+from processors.extraction import Reader, ReadRequest
+from processors.fading import POLICIES
+from providers.local.reader import LocalReader
+from providers.openai.client import open_calls
+from providers.openai.reader import OpenAIReader
+
+SAID = datetime(2026, 11, 21, 10, tzinfo=UTC)
+
+
+@contextlib.asynccontextmanager
+async def _local() -> AsyncIterator[Reader]:
+    yield LocalReader(max_fact_bytes=100)
+
+
+@contextlib.asynccontextmanager
+async def _openai() -> AsyncIterator[Reader]:
+    async with (
+        serve(ModelServer()) as url,
+        open_calls(api_key=None, base_url=url, timeout=timedelta(seconds=10), max_in_flight=8) as calls,
+    ):
+        yield OpenAIReader(calls, model="scripted", max_fact_bytes=100)
+
+
+@pytest.fixture(params=[_local, _openai], ids=["local", "openai"])
+async def reader(request: pytest.FixtureRequest) -> AsyncIterator[Reader]:
+    opened: Callable[[], AbstractAsyncContextManager[Reader]] = request.param
+    async with opened() as ready:
+        yield ready
+
+
+def turn(*said: tuple[Role, str], turn_id: str = "t", recalled: tuple[str, ...] = ()) -> Turn:
+    messages = tuple(Message(role, text) for role, text in said)
+    return Turn(id=turn_id, app="acme", owner="ana", said_at=SAID, messages=messages, recalled=recalled)
+
+
+async def test_facts_name_the_turn_and_the_message_that_they_come_from(reader: Reader) -> None:
+    request = ReadRequest(
+        turns=(
+            turn((Role.USER, "I live in Lisbon."), (Role.ASSISTANT, "I love that city.")),
+            turn((Role.SYSTEM, "I am a helpful assistant."), (Role.USER, "My sister works at Acme.")),
+        )
+    )
+    answer = await reader.read(request)
+    assert [(fact.turn, fact.messages, fact.role) for fact in answer.facts] == [(0, (0,), "user"), (1, (1,), "user")]
+    assert "Lisbon" in answer.facts[0].text
+    assert "Acme" in answer.facts[1].text
+
+
+async def test_facts_keep_their_rules(reader: Reader) -> None:
+    answer = await reader.read(
+        ReadRequest(turns=(turn((Role.USER, "I live in Lisbon. I love sushi. I speak Greek.")),))
+    )
+    assert len(answer.facts) == 3
+    for fact in answer.facts:
+        assert fact.category in POLICIES
+        assert 1 <= fact.importance <= 10
+        assert 0 < fact.confidence <= 1
+        assert fact.said_at == SAID
+        assert fact.embedding == b""
+
+
+async def test_no_more_facts_than_allowed_are_given_for_a_turn(reader: Reader) -> None:
+    text = " ".join(f"I love the city of {name}." for name in ("Rome", "Oslo", "Lima", "Bonn", "Cork", "Bern", "Riga"))
+    request = ReadRequest(turns=(turn((Role.USER, text)), turn((Role.USER, text))), max_facts_per_turn=3)
+    answer = await reader.read(request)
+    assert all(sum(fact.turn == index for fact in answer.facts) <= 3 for index in (0, 1))
+    assert answer.facts
+
+
+async def test_what_the_application_recalled_is_no_fact(reader: Reader) -> None:
+    first = await reader.read(ReadRequest(turns=(turn((Role.USER, "I live in Lisbon.")),)))
+    known = first.facts[0].text
+    again = await reader.read(ReadRequest(turns=(turn((Role.USER, "I live in Lisbon."), recalled=(known.upper(),)),)))
+    assert again.facts == ()
+
+
+async def test_a_long_fact_is_cut_at_a_character(reader: Reader) -> None:
+    text = "I love " + "日本の食べ物 " * 20 + "very much."
+    answer = await reader.read(ReadRequest(turns=(turn((Role.USER, text)),)))
+    assert all(len(fact.text.encode()) <= 100 for fact in answer.facts)
+    assert "\ufffd" not in "".join(fact.text for fact in answer.facts)
+
+
+async def test_the_reading_says_who_read(reader: Reader) -> None:
+    answer = await reader.read(ReadRequest(turns=(turn((Role.USER, "I live in Lisbon.")),)))
+    assert answer.reading.model in {"local-rules", "scripted"}
+    assert answer.reading.prompt_version
+    assert answer.reading.latency_seconds > 0
+
+
+async def test_the_same_window_is_read_the_same_way(reader: Reader) -> None:
+    request = ReadRequest(turns=(turn((Role.USER, "I live in Lisbon. My dog is called Rex. I work at Acme.")),))
+    assert (await reader.read(request)).facts == (await reader.read(request)).facts
