@@ -1,0 +1,1 @@
+"""Kafka wiring: topics, delivery, handlers, stages, and the worker that runs them."""

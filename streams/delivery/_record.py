@@ -1,0 +1,34 @@
+"""A record of a topic as a value."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from processors.records import Place
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What stands in the log at one place: bytes as they came, nothing decoded."""
+
+    topic: str
+    partition: int
+    offset: int
+    received_at: datetime
+    """When the broker took it."""
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+
+    @property
+    def place(self) -> Place:
+        """Where it stands."""
+        return Place(self.topic, self.partition, self.offset, self.received_at)
+
+    @property
+    def size_bytes(self) -> int:
+        """What it holds in memory, without its headers."""
+        return len(self.key or b"") + len(self.value or b"")
+
+    def header(self, name: str) -> bytes | None:
+        """The last header of that name."""
+        return next((value for key, value in reversed(self.headers) if key == name), None)

@@ -1,0 +1,152 @@
+"""Faust's consumer, made safe. Everything that reaches into Faust's and aiokafka's private parts is here.
+
+Both are pinned exactly. What each override is for is said beside it, with what Faust does without it.
+"""
+
+# ruff: noqa: SLF001 (what has to be reached has no public name)
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any, ClassVar
+
+import structlog
+from aiokafka import AIOKafkaConsumer
+from aiokafka.errors import ConsumerStoppedError, KafkaError
+from faust.transport.consumer import RecordMap
+from faust.transport.drivers.aiokafka import AIOKafkaConsumerThread, Consumer, Transport
+from faust.types import TP, Message
+from typing_extensions import override
+
+_log = structlog.get_logger(__name__)
+
+Revoking = Callable[[], Awaitable[None]]
+Assigning = Callable[[], None]
+
+
+class CoordinationDead(Exception):
+    """The consumer's membership in its group ended and does not come back by itself."""
+
+
+class StageConsumerThread(AIOKafkaConsumerThread):
+    """The consumer's thread."""
+
+    logger = logging.getLogger("faust.consumer")
+
+    async def check_coordination(self) -> str | None:
+        """Let coordination go on after an unexpected error of the coordinator, and tell which it was (trap 8).
+
+        aiokafka parks coordination until somebody asks for errors, which Faust never does: the worker would stay up and
+        hear nothing any more. To be called in this thread. Raises CoordinationDead.
+        """
+        coordinator = self._ensure_consumer()._coordinator
+        if coordinator._coordination_task.done():
+            raise CoordinationDead
+        try:
+            coordinator.check_errors()
+        except KafkaError as error:
+            return type(error).__name__
+        return None
+
+    @override
+    async def _fetch_records(
+        self,
+        consumer: AIOKafkaConsumer,
+        active_partitions: set[TP],
+        timeout: float | None = None,
+        max_records: int | None = None,
+    ) -> RecordMap:
+        """Take a few records of each partition in turn (trap 26): aiokafka empties one partition's chunk first."""
+        if not self.consumer.flow_active:
+            return {}
+        fetcher = consumer._fetcher
+        if consumer._closed or fetcher._closed:
+            raise ConsumerStoppedError
+        share = max(1, (max_records or 1) // max(1, len(active_partitions)))
+        with fetcher._subscriptions.fetch_context():
+            records: dict[TP, list[Any]] = dict(
+                await fetcher.fetched_records(active_partitions, timeout=timeout, max_records=share)
+            )
+            for partition in [tp for tp in fetcher._records if tp in active_partitions and tp not in records]:
+                if fetcher._subscriptions.reassignment_in_progress:
+                    break
+                records.update(await fetcher.fetched_records({partition}, timeout=0, max_records=share))
+            for partition in records:
+                if partition in fetcher._records:
+                    fetcher._records.move_to_end(partition)
+        return records
+
+
+class StageConsumer(Consumer):
+    """The consumer on the main thread."""
+
+    logger = logging.getLogger("faust.consumer")
+
+    revoking: Revoking | None = None
+    assigning: Assigning | None = None
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._held: set[TP] = set()
+        self._acking = False
+
+    @override
+    def _new_consumer_thread(self) -> StageConsumerThread:
+        return StageConsumerThread(self, loop=self.loop, beacon=self.beacon)
+
+    async def check_coordination(self) -> str | None:
+        """`StageConsumerThread.check_coordination`, in its thread."""
+        thread = self._thread
+        assert isinstance(thread, StageConsumerThread)
+        # Not by the queue of methods: a commit that waits for the broker may be holding it up.
+        check = asyncio.run_coroutine_threadsafe(thread.check_coordination(), thread.thread_loop)
+        return await asyncio.wrap_future(check)
+
+    def finish(self, message: Message) -> None:
+        """The one way to ack: in offset order, by the lanes."""
+        self._acking = True
+        try:
+            message.ack(self)
+        finally:
+            self._acking = False
+
+    @override
+    def ack(self, message: Message) -> bool:
+        """Faust acks by itself what it skips as stale, on one of its two code paths (trap 20): not here."""
+        return super().ack(message) if self._acking else False
+
+    def hold(self, partition: TP) -> None:
+        """Fetch no more of `partition`. What is fetched already comes; pausing would drop it (trap 29)."""
+        self._held.add(partition)
+        self.on_buffer_full(partition)
+
+    def release(self, partition: TP) -> None:
+        """Fetch `partition` again."""
+        self._held.discard(partition)
+        self.on_buffer_drop(partition)
+
+    @override
+    def on_buffer_drop(self, tp: TP) -> None:
+        if tp not in self._held:
+            super().on_buffer_drop(tp)
+
+    @override
+    async def on_partitions_revoked(self, revoked: set[TP]) -> None:
+        """Let the lanes finish and commit what they did before Faust forgets which acks it has (trap 9)."""
+        if self.revoking is not None:
+            await self.revoking()
+        self._held.clear()
+        self._buffered_partitions.clear()
+        await super().on_partitions_revoked(revoked)
+
+    @override
+    async def on_partitions_assigned(self, assigned: set[TP], generation_id: int = 0) -> None:
+        if self.assigning is not None:
+            self.assigning()
+        await super().on_partitions_assigned(assigned, generation_id)
+
+
+class StageTransport(Transport):
+    """Faust's transport with that consumer."""
+
+    Consumer: ClassVar[type[StageConsumer]] = StageConsumer

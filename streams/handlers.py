@@ -1,0 +1,173 @@
+"""What each stage does with a window of records. Neither Faust nor Postgres is known here."""
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+import msgspec
+from mnemostream.decoding import fingerprint
+from mnemostream.errors import InvalidTurn
+from mnemostream.redaction import redact_turn
+from mnemostream.turns import Reason
+
+from processors.errors import Rejected
+from processors.extraction import ReadRequest
+from processors.facts import Fact, Reading, Window, WindowTurn
+from processors.normalization import normalized
+from processors.records import AcceptedTurn, AppProfile, Begun, ContextMessage, Owner, TurnStatus
+from processors.small_talk import needs_no_reading
+from processors.vectors import pack
+from streams.delivery import Record
+from streams.ports import Embedder, Publisher, Reader, Reconciling, TurnLog
+from streams.records import candidate_headers, candidate_key, read_turn, read_window
+
+
+class ExtractObserver(Protocol):
+    """Hears what became of turns, for metrics."""
+
+    def redacted(self, counts: Mapping[str, int]) -> None:
+        """So many lines were redacted, by rule."""
+        ...
+
+    def read(self, reading: Reading, facts: int) -> None:
+        """A model was asked, and gave so many facts."""
+        ...
+
+    def turn(self, status: TurnStatus) -> None:
+        """A turn had this status in the log of turns."""
+        ...
+
+
+class Extract:
+    """turns → candidates: redact, write as pending, ask the model, embed, publish one window."""
+
+    def __init__(
+        self,
+        turns: TurnLog,
+        reader: Reader,
+        embedder: Embedder,
+        publisher: Publisher,
+        *,
+        topic: str,
+        max_facts_per_turn: int = 5,
+        observer: ExtractObserver,
+    ) -> None:
+        self._turns = turns
+        self._reader = reader
+        self._embedder = embedder
+        self._publisher = publisher
+        self._topic = topic
+        self._max_facts_per_turn = max_facts_per_turn
+        self._observer = observer
+
+    async def __call__(self, records: Sequence[Record]) -> None:
+        """Read consecutive turns of one session of one owner. Done once their window is on the topic.
+
+        Again: turns that took effect meanwhile are passed over, the others are read again. Raises Rejected where the
+        record is no turn, uses a known id for other messages, or the model cannot make anything of it; Unavailable.
+        """
+        accepted = [self._accepted(record) for record in records]
+        owner = Owner(accepted[0].turn.app, accepted[0].turn.owner)
+        begun = await self._turns.begin(owner, accepted)
+        open_turns = self._open(accepted, begun)
+        if open_turns:
+            window = await self._window(owner, open_turns, begun.context, begun.profile)
+            await self._publisher.publish(
+                self._topic,
+                key=candidate_key(owner),
+                value=msgspec.json.encode(window),
+                headers=candidate_headers(records[-1]),
+            )
+
+    def _accepted(self, record: Record) -> AcceptedTurn:
+        try:
+            turn = read_turn(record)
+        except InvalidTurn as invalid:
+            raise Rejected(invalid.reason, invalid.detail) from None
+        redacted, counts = redact_turn(turn)
+        if counts:
+            self._observer.redacted(counts)
+        return AcceptedTurn(redacted, record.place, fingerprint(turn))
+
+    def _open(self, accepted: Sequence[AcceptedTurn], begun: Begun) -> list[AcceptedTurn]:
+        """Those that have not taken effect yet."""
+        open_turns = []
+        for turn, status in zip(accepted, begun.statuses, strict=True):
+            self._observer.turn(status)
+            if status is TurnStatus.REUSED:
+                raise Rejected(Reason.ID_REUSED, "id: a turn of this owner has it, with other messages")
+            if status is not TurnStatus.SETTLED:
+                open_turns.append(turn)
+        return open_turns
+
+    async def _window(
+        self,
+        owner: Owner,
+        accepted: Sequence[AcceptedTurn],
+        context: tuple[ContextMessage, ...],
+        profile: AppProfile,
+    ) -> Window:
+        readable = [i for i, each in enumerate(accepted) if not needs_no_reading(each.turn, context)]
+        facts: list[Fact] = []
+        reading = None
+        if readable:
+            turns = tuple(accepted[i].turn for i in readable)
+            request = ReadRequest(turns, context, profile, self._max_facts_per_turn)
+            answer = await self._reader.read(request)
+            reading = answer.reading
+            facts = await self._embedded(_without_repetition(answer.facts, readable))
+            self._observer.read(reading, len(facts))
+        return Window(
+            app=owner.app,
+            owner=owner.owner,
+            session=None if accepted[0].turn.off_record else accepted[0].turn.session,
+            turns=tuple(_window_turn(each) for each in accepted),
+            facts=tuple(facts),
+            reading=reading,
+            embedding_model=self._embedder.model.name if facts else None,
+        )
+
+    async def _embedded(self, facts: Sequence[Fact]) -> list[Fact]:
+        if not facts:
+            return []
+        vectors = await self._embedder.embed([fact.text for fact in facts])
+        return [
+            msgspec.structs.replace(fact, embedding=pack(vector)) for fact, vector in zip(facts, vectors, strict=True)
+        ]
+
+
+class Reconcile:
+    """candidates → store: the owner-serial step."""
+
+    def __init__(self, reconciler: Reconciling) -> None:
+        self._reconciler = reconciler
+
+    async def __call__(self, records: Sequence[Record]) -> None:
+        """Take each record's window into the store. Again changes nothing. Raises Rejected, Unavailable."""
+        for record in records:
+            await self._reconciler.reconcile(read_window(record))
+
+
+def _without_repetition(facts: Sequence[Fact], readable: Sequence[int]) -> list[Fact]:
+    """The facts with their turn counted in the whole window; of those that say the same of one turn only the first."""
+    seen: set[tuple[int, str]] = set()
+    kept = []
+    for fact in facts:
+        if not 0 <= fact.turn < len(readable):
+            raise Rejected(Reason.MODEL_ANSWER_UNUSABLE, "turn: must be an index into the window")
+        said = (fact.turn, normalized(fact.text))
+        if said not in seen:
+            seen.add(said)
+            kept.append(msgspec.structs.replace(fact, turn=readable[fact.turn]))
+    return kept
+
+
+def _window_turn(accepted: AcceptedTurn) -> WindowTurn:
+    turn, place = accepted.turn, accepted.place
+    return WindowTurn(
+        id=turn.id,
+        topic=place.topic,
+        partition=place.partition,
+        offset=place.offset,
+        received_at=place.received_at,
+        said_at=place.received_at if turn.off_record else turn.said_at,
+    )

@@ -1,0 +1,42 @@
+"""What the handlers need of the log of turns, of models and of Kafka: implemented by `store/`, `providers/` and
+`streams.outlet`, faked by tests."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from memory.ports import Embedder
+from processors.extraction import Reader
+from processors.facts import Window
+from processors.records import AcceptedTurn, Begun, Owner, Parking
+
+Headers = Sequence[tuple[str, bytes | None]]
+
+__all__ = ["Embedder", "Headers", "Publisher", "Reader", "Reconciling", "TurnLog"]
+
+
+class TurnLog(Protocol):
+    """The log of turns, and the ledger of what was set aside."""
+
+    async def begin(self, owner: Owner, turns: Sequence[AcceptedTurn]) -> Begun:
+        """Write `turns` of one session as pending, unless they are known. Raises StoreUnavailable."""
+        ...
+
+    async def park(self, parking: Parking) -> None:
+        """Note that a record was set aside. Again changes nothing. Raises StoreUnavailable."""
+        ...
+
+
+class Publisher(Protocol):
+    """Records on a topic."""
+
+    async def publish(self, topic: str, *, key: bytes | None, value: bytes | None, headers: Headers) -> None:
+        """Returns once the broker has it, on all in-sync replicas. Raises BrokerUnavailable."""
+        ...
+
+
+class Reconciling(Protocol):
+    """What takes a window into the store."""
+
+    async def reconcile(self, window: Window) -> None:
+        """Give every turn of `window` its effect, once. Raises Rejected, StoreUnavailable, ModelUnavailable."""
+        ...

@@ -1,0 +1,88 @@
+"""What the headers, key and value of a record of our topics say. Raises Rejected with the reason to park it."""
+
+import re
+from typing import Final
+
+import msgspec
+from mnemostream.decoding import SCHEMA_VERSION, decode_turn, partition_key
+from mnemostream.errors import InvalidTurn
+from mnemostream.turns import Reason, Turn
+
+from processors.errors import Rejected
+from processors.facts import Window
+from processors.records import Owner
+from streams.delivery import Record
+
+SCHEMA_HEADER: Final = "mnemo-schema"
+TRACE_HEADER: Final = "traceparent"
+
+_TRACEPARENT: Final = re.compile(rb"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
+_WINDOW: Final = msgspec.json.Decoder(Window)
+_FIELD: Final = re.compile(r"`\$\.?([A-Za-z0-9_.\[\]]*)`$")
+
+
+def read_turn(record: Record) -> Turn:
+    """The turn in a record of `turns.v1`. Raises InvalidTurn."""
+    return decode_turn(record.value, key=record.key, schema=record.header(SCHEMA_HEADER))
+
+
+def read_window(record: Record) -> Window:
+    """The window in a record of `candidates.v1`. Raises Rejected."""
+    if not record.key:
+        raise Rejected(Reason.MISSING_KEY, "key: is missing")
+    if not record.value:
+        raise Rejected(Reason.EMPTY_VALUE, "value: is empty")
+    if record.header(SCHEMA_HEADER) not in (None, SCHEMA_VERSION.encode()):
+        raise Rejected(Reason.UNSUPPORTED_SCHEMA, f"header {SCHEMA_HEADER}: must be {SCHEMA_VERSION} or absent")
+    window = _decoded(record.value)
+    if window.app.encode() + b"/" + window.owner.encode() != record.key:
+        raise Rejected(Reason.KEY_MISMATCH, f"key: must be app/owner of the value (length {len(record.key)})")
+    times = [time for turn in window.turns for time in (turn.received_at, turn.said_at)]
+    if any(time.tzinfo is None for time in times + [fact.said_at for fact in window.facts]):
+        raise Rejected(Reason.INVALID_FIELD, "said_at, received_at: must have an offset")
+    return window
+
+
+def owner_of(record: Record, *, is_window: bool) -> tuple[Owner | None, tuple[str, ...]]:
+    """Whose record it is and which turns are in it, as far as key and body agree on that."""
+    try:
+        if is_window:
+            window = read_window(record)
+            return Owner(window.app, window.owner), tuple(turn.id for turn in window.turns)
+        turn = read_turn(record)
+        return Owner(turn.app, turn.owner), (turn.id,)
+    except InvalidTurn as invalid:
+        envelope = invalid.envelope
+        if envelope is None:
+            return None, ()
+        return Owner(envelope.app, envelope.owner), () if envelope.turn_id is None else (envelope.turn_id,)
+    except Rejected:
+        return None, ()
+
+
+def candidate_key(owner: Owner) -> bytes:
+    """The key of an owner's records."""
+    return partition_key(*owner)
+
+
+def candidate_headers(record: Record) -> list[tuple[str, bytes]]:
+    """The headers of the window that is read out of `record`: its trace goes on."""
+    headers = [(SCHEMA_HEADER, SCHEMA_VERSION.encode())]
+    trace = record.header(TRACE_HEADER)
+    if trace is not None and _TRACEPARENT.fullmatch(trace):
+        headers.append((TRACE_HEADER, trace))
+    return headers
+
+
+def _decoded(value: bytes) -> Window:
+    try:
+        return _WINDOW.decode(value)
+    except msgspec.ValidationError as error:
+        # Of the message only the place: it may quote a value.
+        place = _FIELD.search(str(error))
+        name = place.group(1) if place is not None and place.group(1) else "value"
+        raise Rejected(Reason.INVALID_FIELD, f"{name}: is not as the schema says") from None
+    except UnicodeDecodeError:
+        raise Rejected(Reason.INVALID_UTF8, f"value: is not UTF-8 (length {len(value)})") from None
+    except (msgspec.DecodeError, RecursionError):
+        raise Rejected(Reason.INVALID_JSON, f"value: is not JSON (length {len(value)})") from None
