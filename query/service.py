@@ -1,0 +1,193 @@
+"""The handlers: one for each method, whatever the protocol. Plain functions over use cases.
+
+`methods` is the table that all protocols serve.
+"""
+
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from hashlib import sha256
+from typing import Any, Final, Generic, Protocol, TypeVar
+from uuid import UUID
+
+import msgspec
+from mnemostream.redaction import REDACTED
+from mnemostream.v1 import memory_service_pb as pb
+from protobuf import Message
+
+from processors.effects import RequestId
+from processors.memories import Memory
+from processors.records import Owner
+from processors.search import Filters, MemoryPage, SearchQuery, SearchResult, TurnReport, TurnState
+from processors.statements import NewStatement
+from query import rules, wire
+from query.auth import Caller, Scope
+from query.errors import NotFound, TurnNotOver, TurnParked
+from query.metrics import QueryMetrics
+
+SERVICE: Final = "mnemostream.v1.MemoryService"
+
+Req = TypeVar("Req", bound=Message)
+Res = TypeVar("Res", bound=Message)
+
+
+class Searching(Protocol):
+    """memory.recall.Recall."""
+
+    async def search(self, owner: Owner, query: SearchQuery) -> SearchResult:
+        """The owner's memories that answer `query`."""
+        ...
+
+
+class Waiting(Protocol):
+    """memory.recall.TurnWatch."""
+
+    async def wait(self, owner: Owner, turn_id: str, timeout: timedelta) -> TurnReport:
+        """The turn's state once it has ended, or as it is when `timeout` is over."""
+        ...
+
+
+class Telling(Protocol):
+    """memory.tell.Tell."""
+
+    async def create(
+        self, owner: Owner, statement: NewStatement, *, request: RequestId | None = None, exact: bool = False
+    ) -> Memory:
+        """Remember `statement`."""
+        ...
+
+
+class Memories(Protocol):
+    """store.memories.MemoryRepository."""
+
+    async def get(self, owner: Owner, memory_id: UUID) -> Memory | None:
+        """The memory; None where this owner has none by that id."""
+        ...
+
+    async def list_page(
+        self, owner: Owner, filters: Filters, *, page_size: int, after: tuple[datetime, str] | None
+    ) -> MemoryPage:
+        """One page of the owner's memories."""
+        ...
+
+
+class MemoryService:
+    """The handlers. Each takes the request and its caller, and raises what `query.errors` has in its table."""
+
+    def __init__(
+        self,
+        *,
+        recall: Searching,
+        turns: Waiting,
+        tell: Telling,
+        memories: Memories,
+        redact: Callable[[str], str],
+        metrics: QueryMetrics,
+    ) -> None:
+        self._recall = recall
+        self._turns = turns
+        self._tell = tell
+        self._memories = memories
+        self._redact = redact
+        self._metrics = metrics
+
+    async def search(self, request: pb.SearchRequest, caller: Caller) -> pb.SearchResponse:
+        """The memories that answer a question; waits for a turn first where it is asked to."""
+        asked = wire.search(caller.app, request)
+        if asked.after_turn is not None:
+            await self._turn_over(asked.owner, asked.after_turn, asked.timeout)
+        started = time.perf_counter()
+        result = await self._recall.search(asked.owner, asked.query)
+        self._metrics.search_seconds.labels(asked.query.mode.value).observe(time.perf_counter() - started)
+        return wire.found(result, query_cut=asked.query_cut)
+
+    async def get_memory(self, request: pb.GetMemoryRequest, caller: Caller) -> pb.Memory:
+        """One memory."""
+        memory = await self._memories.get(wire.owner(caller.app, request.owner), wire.memory_id(request.id))
+        if memory is None:
+            raise NotFound("the owner has no such memory")
+        return wire.memory(memory)
+
+    async def list_memories(self, request: pb.ListMemoriesRequest, caller: Caller) -> pb.ListMemoriesResponse:
+        """One page of memories."""
+        asked = wire.listing(caller.app, request)
+        page = await self._memories.list_page(asked.owner, asked.filters, page_size=asked.page_size, after=asked.after)
+        return wire.page(asked, page)
+
+    async def get_turn(self, request: pb.GetTurnRequest, caller: Caller) -> pb.Turn:
+        """How far a turn got. An unknown one is a state, no error: it may not have arrived yet."""
+        turn_id = wire.turn_id("turnId", request.turn_id)
+        wait = wire.wait("wait", request.wait, timedelta(0))
+        return wire.turn(turn_id, await self._turns.wait(wire.owner(caller.app, request.owner), turn_id, wait))
+
+    async def create_memory(self, request: pb.CreateMemoryRequest, caller: Caller) -> pb.Memory:
+        """Remember a statement, redacted like a turn."""
+        told = wire.telling(caller.app, request)
+        statement = _redacted(told.statement, self._redact)
+        request_id = None
+        if told.request_id is not None:
+            request_id = RequestId("CreateMemory", told.request_id, _body_hash(statement, exact=told.exact))
+        memory = await self._tell.create(told.owner, statement, request=request_id, exact=told.exact)
+        return wire.memory(memory)
+
+    async def _turn_over(self, owner: Owner, turn_id: str, timeout: timedelta) -> None:
+        report = await self._turns.wait(owner, turn_id, timeout)
+        match report.state:
+            case TurnState.STORED | TurnState.ERASED:
+                return
+            case TurnState.PARKED:
+                raise TurnParked(turn_id, report.reason, report.detail)
+            case TurnState.UNKNOWN | TurnState.PENDING:
+                raise TurnNotOver(f"the turn is {report.state.value} after {timeout.total_seconds():g} s")
+
+
+@dataclass(frozen=True, slots=True)
+class Method(Generic[Req, Res]):
+    """One method of the proto, the scope that it needs, and its handler."""
+
+    name: str
+    request: type[Req]
+    response: type[Res]
+    scope: Scope
+    handle: Callable[[Req, Caller], Awaitable[Res]]
+
+
+def methods(service: MemoryService) -> tuple[Method[Any, Any], ...]:
+    """All methods that are served."""
+    return (
+        Method("Search", pb.SearchRequest, pb.SearchResponse, Scope.READ, service.search),
+        Method("GetMemory", pb.GetMemoryRequest, pb.Memory, Scope.READ, service.get_memory),
+        Method("ListMemories", pb.ListMemoriesRequest, pb.ListMemoriesResponse, Scope.READ, service.list_memories),
+        Method("GetTurn", pb.GetTurnRequest, pb.Turn, Scope.READ, service.get_turn),
+        Method("CreateMemory", pb.CreateMemoryRequest, pb.Memory, Scope.WRITE, service.create_memory),
+    )
+
+
+def _redacted(statement: NewStatement, redact: Callable[[str], str]) -> NewStatement:
+    return replace(
+        statement,
+        content=rules.content("content", redact(statement.content)),
+        data=_redacted_data(statement.data, redact) if statement.data is not None else None,
+        tags=tuple(redact(tag) for tag in statement.tags),
+        type=redact(statement.type) if statement.type is not None else None,
+    )
+
+
+def _redacted_data(value: Any, redact: Callable[[str], str], name: str = "") -> Any:
+    """`value` without secrets. A text is also read with the name that it stands under: `password` makes one of it."""
+    match value:
+        case str():
+            labelled = f"{name}: {value}"
+            return REDACTED if name and redact(labelled) != labelled else redact(value)
+        case Mapping():
+            return {redact(key): _redacted_data(item, redact, key) for key, item in value.items()}
+        case list():
+            return [_redacted_data(item, redact, name) for item in value]
+        case _:
+            return value
+
+
+def _body_hash(statement: NewStatement, *, exact: bool) -> bytes:
+    """SHA-256 of what is told, after redaction: nobody can try secrets against it."""
+    return sha256(msgspec.json.encode([statement, exact], order="deterministic")).digest()
