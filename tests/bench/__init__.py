@@ -1,0 +1,1 @@
+"""`make bench`: the table of docs/performance.md, from one run on one machine."""
