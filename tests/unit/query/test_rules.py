@@ -69,6 +69,10 @@ def test_a_share_is_finite_and_from_0_to_1(value: float) -> None:
         rules.number("confidence", value, 1)
 
 
+def test_a_share_too_small_for_single_precision_is_zero() -> None:
+    assert rules.number("confidence", 1e-320, 1) == 0
+
+
 def test_a_wait_is_cut_to_a_minute_and_never_negative() -> None:
     assert rules.wait("wait", timedelta(hours=1)) == timedelta(seconds=60)
     with pytest.raises(InvalidRequest):
