@@ -93,10 +93,10 @@ def whole(field: str, value: int, lowest: int, highest: int, default: int) -> in
 
 
 def number(field: str, value: float, highest: float) -> float:
-    """A number from 0 to `highest`."""
+    """A number from 0 to `highest`, to six digits: the store keeps single precision, which cannot hold 1e-320."""
     if not (math.isfinite(value) and 0 <= value <= highest):
         raise InvalidRequest(field, f"must be 0 to {highest:g}")
-    return value
+    return round(value, 6)
 
 
 def wait(field: str, value: timedelta) -> timedelta:
