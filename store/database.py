@@ -203,7 +203,7 @@ async def _roll_back(connection: "Connection") -> None:
     """End the transaction, also where it was cancelled in the middle of a statement; else end the connection."""
     try:
         await connection.execute("ROLLBACK", timeout=_ROLL_BACK_SECONDS)
-    except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
+    except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError):
         _end(connection)
     except BaseException:
         _end(connection)

@@ -18,7 +18,7 @@ _AWAY: Final = (
     asyncpg.ReadOnlySQLTransactionError,  # a standby, until it is promoted
     asyncpg.IdleInTransactionSessionTimeoutError,
     asyncpg.InvalidCachedStatementError,  # the schema moved under a prepared statement: it is prepared anew
-    asyncpg.OutdatedSchemaCacheError,
+    asyncpg.InternalClientError,  # the driver's own state: the server's farewell met a statement on its way
 )
 
 _CLOSED: Final = ("connection is closed", "connection has been released", "pool is clos")

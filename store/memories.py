@@ -116,7 +116,7 @@ class MemoryRepository:
                 list(filters.types) or None,
                 list(filters.tags) or None,
                 filters.session,
-                filters.data_contains,
+                filters.data_contains or None,
                 filters.min_importance,
                 filters.min_confidence,
                 filters.said_after,

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Final, Self
 
+import asyncpg
 import structlog
 
 from processors.errors import StoreUnavailable
@@ -52,7 +53,7 @@ class TurnNotices:
     async def __aexit__(self, *_: object) -> None:
         if self._task is not None:
             self._task.cancel()
-            await asyncio.wait([self._task])
+            await asyncio.gather(self._task, return_exceptions=True)
 
     @asynccontextmanager
     async def subscribe(self, owner: Owner, turn_id: str) -> AsyncIterator[asyncio.Event]:
@@ -74,8 +75,8 @@ class TurnNotices:
             started = asyncio.get_running_loop().time()
             try:
                 await self._listen_once()
-            except StoreUnavailable as error:
-                _log.warning("not listening for turns", error=str(error), retry_seconds=backoff)
+            except (StoreUnavailable, asyncpg.PostgresError) as error:
+                _log.warning("not listening for turns", error=type(error).__name__, retry_seconds=backoff)
             if asyncio.get_running_loop().time() - started > _LAST_BACKOFF_SECONDS:
                 backoff = _FIRST_BACKOFF_SECONDS
             await asyncio.sleep(random.uniform(backoff / 2, backoff))

@@ -42,7 +42,7 @@ LOOK: Final[LiteralString] = """
     ), nearest AS MATERIALIZED (
         SELECT p.n, p.hash, v.id, v.similarity
         FROM probe AS p CROSS JOIN LATERAL (
-            SELECT v.id, 1 - coalesce(v.embedding <=> p.vector, v.half <=> p.half) AS similarity
+            SELECT v.id, nullif(1 - coalesce(v.embedding <=> p.vector, v.half <=> p.half), 'NaN') AS similarity
             FROM memory_vector AS v
             WHERE v.app = $1 AND v.owner_key = (SELECT owner_key FROM me)
                 AND v.model_key = (SELECT model_key FROM embedding_model WHERE name = $3)

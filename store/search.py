@@ -26,7 +26,7 @@ SEARCH: Final[LiteralString] = r"""
     -- expression: the planner takes each for a small share, and would expect a single row of nine.
     ), mine AS MATERIALIZED (
         SELECT m.id,
-            1 - coalesce(v.embedding <=> $7, v.half <=> $8) AS similarity,
+            nullif(1 - coalesce(v.embedding <=> $7, v.half <=> $8), 'NaN') AS similarity,
             CASE WHEN m.text_search @@ (SELECT words FROM me) THEN ts_rank(m.text_search, (SELECT words FROM me)) END
                 AS text_rank,
             CASE WHEN m.pinned OR m.half_life_seconds IS NULL THEN 1 ELSE
@@ -129,7 +129,7 @@ class SearchRepository:
                 list(filters.types) or None,
                 list(filters.tags) or None,
                 filters.session,
-                filters.data_contains,
+                filters.data_contains or None,
                 filters.min_importance,
                 filters.min_confidence,
                 filters.said_after,

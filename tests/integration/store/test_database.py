@@ -137,6 +137,8 @@ async def test_a_connection_that_postgres_ends_is_unavailable_once_and_then_repl
         asyncpg.DeadlockDetectedError("x"),
         asyncpg.ReadOnlySQLTransactionError("x"),
         asyncpg.InterfaceError("cannot perform operation: connection is closed"),
+        asyncpg.InterfaceError("cannot call Connection.execute(): connection has been released back to the pool"),
+        asyncpg.InternalClientError("cannot switch to state 15; another operation (2) is in progress"),
     ],
     ids=lambda error: type(error).__name__,
 )

@@ -86,7 +86,7 @@ async def test_plans_are_renewed_often_at_first_and_then_now_and_then() -> None:
     plans = Plans(lambda: now)
     connection = _Connection()
     plans.begin(connection)
-    renewed = []
+    renewed: list[float] = []
     for tenths in range(3000):  # five minutes
         now = 100 + tenths / 10
         await plans.renew(cast("asyncpg.Connection[asyncpg.Record]", connection))

@@ -5,7 +5,7 @@ import asyncpg
 import numpy as np
 import pytest
 
-from processors.effects import NewMemory
+from processors.effects import NewMemory, Probe
 from processors.search import Filters, Hit, Mode, SearchQuery, Weights
 from processors.vectors import Vector
 from store.database import Database
@@ -204,3 +204,12 @@ async def test_the_answer_stays_the_same_past_ten_executions(worker: Database, d
     assert {tuple(hit.memory.id for hit in answer) for answer in answers} == {
         tuple(hit.memory.id for hit in answers[0])
     }
+
+
+async def test_a_vector_without_a_direction_is_like_nothing(worker: Database, search: SearchRepository) -> None:
+    zero = np.zeros(8, dtype=np.float32)
+    await _add(worker, new_memory("tea", vector=zero), new_memory("coffee", vector=_at(0)))
+    hits = await search.search(OWNER, SearchQuery(text="tea coffee"), _at(0), MODEL)
+    assert {hit.memory.content: hit.similarity for hit in hits} == {"tea": 0, "coffee": pytest.approx(1)}
+    look = await OwnerRepository(worker).look(OWNER, [Probe(b"x", zero)], model=MODEL)
+    assert [neighbour.similarity for neighbour in look.neighbours[0]] == [None, None]
