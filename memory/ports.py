@@ -1,7 +1,7 @@
 """What the use cases need of a store and of a model: implemented by `store/` and `providers/`, faked by `tests/`."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 from uuid import UUID
@@ -38,6 +38,24 @@ class OwnerStore(Protocol):
 
         False: the version has moved, a turn has a ledger row already, or the request was answered already; nothing was
         written, look again. A turn without effects gets its ledger row too. Raises StoreUnavailable.
+        """
+        ...
+
+    async def settle(
+        self,
+        owner: Owner,
+        probes: Sequence[Probe],
+        decide: Callable[[Look], Commit | None],
+        *,
+        model: EmbeddingModel | None,
+        turn_ids: Sequence[str] = (),
+        run: int = 0,
+        request: RequestId | None = None,
+        limit: int = 5,
+    ) -> None:
+        """Look, decide and commit in one transaction under the owner's lock: for who lost too many rounds to others.
+
+        decide: pure and quick; None where nothing is left to do.  Raises StoreUnavailable.
         """
         ...
 

@@ -13,8 +13,8 @@ from mnemostream.turns import Reason
 
 from memory.decisions import Candidate, decide_in_order
 from memory.ports import Embedder, OwnerStore
-from processors.effects import Commit, Effect, TurnEffect
-from processors.errors import Contended, Rejected
+from processors.effects import Commit, Look, TurnEffect
+from processors.errors import Rejected
 from processors.facts import Fact, Window, WindowTurn
 from processors.memories import Source, StatementOrder
 from processors.normalization import text_hash
@@ -22,7 +22,7 @@ from processors.records import Owner, Place
 from processors.vectors import Vector, unpack
 
 ROUNDS: Final = 3
-"""How often a decision is made again because the owner changed meanwhile, before the caller waits and tries again."""
+"""How often a decision is made again because the owner changed meanwhile, before it is made under the owner's lock."""
 
 
 class Reconciler:
@@ -36,41 +36,35 @@ class Reconciler:
     async def reconcile(self, window: Window) -> None:
         """Give every turn of `window` its effect, once. A turn that took effect before changes nothing.
 
-        Raises Rejected where the window contradicts itself, StoreUnavailable, ModelUnavailable, and Contended when
-        others changed the owner in each of ROUNDS rounds.
+        Raises Rejected where the window contradicts itself, StoreUnavailable, and ModelUnavailable.
         """
         owner = Owner(window.app, window.owner)
         candidates = _candidates(window, await self._vectors(window))
-        for _ in range(ROUNDS):
-            if await self._settle(owner, window, candidates):
-                return
-        raise Contended(f"the owner changed in each of {ROUNDS} rounds of deciding")
+        probes = [candidate.probe for candidate in candidates]
+        model = self._embedder.model if candidates else None
+        turn_ids = [turn.id for turn in window.turns]
 
-    async def _settle(self, owner: Owner, window: Window, candidates: Sequence[Candidate]) -> bool:
-        """One round: look, decide, commit. True when nothing is left to do."""
-        look = await self._store.look(
-            owner,
-            [candidate.probe for candidate in candidates],
-            model=self._embedder.model if candidates else None,
-            turn_ids=[turn.id for turn in window.turns],
-            run=window.run,
-        )
-        open_turns = [turn for turn in window.turns if turn.id not in look.settled]
-        if not open_turns:
-            return True
+        def decide(look: Look) -> Commit | None:
+            return self._decided(window, candidates, look)
+
+        for _ in range(ROUNDS):
+            look = await self._store.look(owner, probes, model=model, turn_ids=turn_ids, run=window.run)
+            commit = decide(look)
+            if commit is None or await self._store.commit(owner, look.version, commit):
+                return
+        await self._store.settle(owner, probes, decide, model=model, turn_ids=turn_ids, run=window.run)
+
+    def _decided(self, window: Window, candidates: Sequence[Candidate], look: Look) -> Commit | None:
+        """What is to be written, by what `look` saw; None where every turn took effect before."""
+        turns = [turn for turn in window.turns if turn.id not in look.settled]
+        if not turns:
+            return None
         known = [
             (candidate, neighbours)
             for candidate, neighbours in zip(candidates, look.neighbours, strict=True)
             if candidate.cause_id not in look.settled
         ]
         effects = decide_in_order(known, new_id=self._new_id)
-        return await self._store.commit(
-            owner, look.version, self._commit(window, open_turns, effects, look.profile.language)
-        )
-
-    def _commit(
-        self, window: Window, turns: Sequence[WindowTurn], effects: tuple[Effect, ...], language: str
-    ) -> Commit:
         return Commit(
             cause_kind="turn",
             run=window.run,
@@ -78,7 +72,7 @@ class Reconciler:
             effects=effects,
             reading=window.reading,
             embedding_model=self._embedder.model if effects else None,
-            language=language,
+            language=look.profile.language,
         )
 
     async def _vectors(self, window: Window) -> list[Vector]:

@@ -1,6 +1,7 @@
 """Tell: what an application does to an owner's memories at once, under the same version as the stream."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 from uuid import UUID
 
@@ -14,10 +15,10 @@ from processors.memories import Memory, StatementOrder
 from processors.normalization import text_hash
 from processors.records import Owner
 from processors.statements import NewStatement
-from processors.vectors import Vector
+from processors.vectors import EmbeddingModel, Vector
 
-ROUNDS: Final = 8
-"""How often a tell decides again because others changed the owner meanwhile."""
+ROUNDS: Final = 3
+"""How often a tell decides again because others changed the owner meanwhile, before it takes the owner's lock."""
 
 
 class Tell:
@@ -38,29 +39,67 @@ class Tell:
 
         The same `request` again has no second effect and returns the memory as it was then. `exact` adds without
         comparing with what is known.  Raises InvalidRequest for a request id that was used with other fields,
-        ModelUnavailable, StoreUnavailable, and Contended when others kept changing the owner.
+        ModelUnavailable, and StoreUnavailable.
         """
         [vector] = await self._embedder.embed([statement.content])
-        probe = Probe(text_hash(statement.content), vector)
-        cause_id = request.request_id if request is not None else str(self._new_id())
+        telling = _Telling(
+            statement=statement,
+            vector=vector,
+            model=self._embedder.model,
+            request=request,
+            exact=exact,
+            cause_id=request.request_id if request is not None else str(self._new_id()),
+            new_id=self._new_id,
+        )
+        probes = [Probe(text_hash(statement.content), vector)]
+        await self._settle(owner, probes, telling)
+        if telling.answer is not None:
+            return telling.answer
+        memory = None if telling.memory_id is None else await self._memories.get(owner, telling.memory_id)
+        if memory is None:
+            raise Contended("the memory was forgotten the moment it was told")
+        return memory
+
+    async def _settle(self, owner: Owner, probes: Sequence[Probe], telling: "_Telling") -> None:
+        model, request = telling.model, telling.request
         for _ in range(ROUNDS):
-            look = await self._store.look(owner, [probe], model=self._embedder.model, request=request)
-            if look.answered is not None:
-                return _same_answer(request, look.answered.body_hash, look.answered.memory)
-            candidate = _candidate(statement, vector, look, cause_id)
-            effects = decide_in_order([(candidate, look.neighbours[0])], new_id=self._new_id, exact=exact)
-            commit = Commit(
-                cause_kind="request",
-                effects=effects,
-                embedding_model=self._embedder.model,
-                language=look.profile.language,
-                request=request,
-            )
-            if await self._store.commit(owner, look.version, commit):
-                memory = await self._memories.get(owner, effects[0].memory_id)
-                if memory is not None:
-                    return memory
-        raise Contended(f"the owner changed in each of {ROUNDS} rounds of deciding")
+            look = await self._store.look(owner, probes, model=model, request=request)
+            commit = telling.decide(look)
+            if commit is None or await self._store.commit(owner, look.version, commit):
+                return
+        await self._store.settle(owner, probes, telling.decide, model=model, request=request)
+
+
+@dataclass(slots=True, kw_only=True)
+class _Telling:
+    """One statement on its way: decided as often as it takes, the last decision counts."""
+
+    statement: NewStatement
+    vector: Vector
+    model: EmbeddingModel
+    request: RequestId | None
+    exact: bool
+    cause_id: str
+    new_id: Callable[[], UUID]
+    memory_id: UUID | None = None
+    answer: Memory | None = None
+    """Of the same request, before."""
+
+    def decide(self, look: Look) -> Commit | None:
+        """What is to be written, by what `look` saw; None where the request was answered before."""
+        if look.answered is not None:
+            self.answer = _same_answer(self.request, look.answered.body_hash, look.answered.memory)
+            return None
+        candidate = _candidate(self.statement, self.vector, look, self.cause_id)
+        effects = decide_in_order([(candidate, look.neighbours[0])], new_id=self.new_id, exact=self.exact)
+        self.memory_id = effects[0].memory_id
+        return Commit(
+            cause_kind="request",
+            effects=effects,
+            embedding_model=self.model,
+            language=look.profile.language,
+            request=self.request,
+        )
 
 
 def _same_answer(request: RequestId | None, body_hash: bytes, memory: Memory) -> Memory:

@@ -7,7 +7,7 @@
         ├── ModelUnavailable      `retry_after` when the provider names a delay
         ├── StoreUnavailable
         ├── BrokerUnavailable
-        └── Contended             the owner changed again and again meanwhile
+        └── Contended             the owner changed meanwhile
 
 A message names field, place, rule and length. It holds a value only where that comes from a closed set: never the text
 of a conversation, never a key.
@@ -61,4 +61,4 @@ class InvalidRequest(MnemoError):
 
 
 class Contended(Unavailable):
-    """Others changed the owner again and again while this was decided; the same call may succeed later."""
+    """Others changed the owner while this was decided; the same call may succeed later."""

@@ -217,6 +217,18 @@ class Stale(Exception):
     """What was decided on does not stand any more: roll back, look again."""
 
 
+async def lock(connection: "Connection", owner: Owner) -> None:
+    """Hold the owner's row to the end of the transaction; an owner nobody has heard of is added."""
+    if await connection.fetchrow(_LOCK, owner.app, owner.owner) is None:
+        await _add_owner(connection, owner)
+        await connection.fetchrow(_LOCK, owner.app, owner.owner)
+
+
+async def _add_owner(connection: "Connection", owner: Owner) -> None:
+    await connection.execute(ADD_APP, owner.app)
+    await connection.execute(ADD_OWNER, owner.app, owner.owner)
+
+
 class CommitWriter:
     """One commit in one open transaction."""
 
@@ -247,8 +259,7 @@ class CommitWriter:
         """The owner's row, locked; an owner nobody has heard of is added."""
         me = await self._lock(version)
         if me is None:
-            await self._connection.execute(ADD_APP, self._owner.app)
-            await self._connection.execute(ADD_OWNER, self._owner.app, self._owner.owner)
+            await _add_owner(self._connection, self._owner)
             me = await self._lock(version)
         if me is None or me["version"] != version:
             raise Stale

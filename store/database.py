@@ -10,6 +10,7 @@ from weakref import WeakKeyDictionary
 
 import asyncpg
 import msgspec
+from pgvector.asyncpg import register_vector
 
 from store.errors import translated
 
@@ -170,8 +171,7 @@ async def _prepare(connection: "DirectConnection", role: Role) -> None:
             assert_never(role)
     await connection.execute(enter)
     schema = await connection.fetchval(_VECTOR_SCHEMA)
-    await connection.set_type_codec("vector", schema=schema, encoder=_as_it_is, decoder=_as_it_is, format="binary")
-    await connection.set_type_codec("halfvec", schema=schema, encoder=_as_it_is, decoder=_as_it_is, format="binary")
+    await register_vector(connection, schema=schema)
     await connection.set_type_codec("jsonb", schema="pg_catalog", encoder=_jsonb, decoder=_json, format="binary")
 
 
@@ -213,10 +213,6 @@ async def _roll_back(connection: "Connection") -> None:
 def _end(connection: "Connection") -> None:
     with suppress(asyncpg.InterfaceError):  # the pool took it back already
         connection.terminate()
-
-
-def _as_it_is(packed: bytes) -> bytes:
-    return packed
 
 
 def _jsonb(value: Any) -> bytes:

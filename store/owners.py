@@ -1,15 +1,16 @@
 """Owners, read and written under their version: the port `OwnerStore` on Postgres."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final, LiteralString
 from uuid import UUID
 
 from processors.effects import Answered, Commit, Look, Probe, RequestId
+from processors.errors import Contended
 from processors.memories import State
 from processors.records import Owner
 from processors.routing import Neighbour
 from processors.vectors import EmbeddingModel
-from store.commits import CommitWriter, Stale
+from store.commits import CommitWriter, Stale, lock
 from store.database import Database
 from store.models import ModelKeys
 from store.notices import payload
@@ -122,38 +123,14 @@ class OwnerRepository:
         and one that is given meanwhile makes the commit fail.
         """
         async with self._database.app(owner.app) as connection:
-            answered = None if request is None else await _answered(connection, owner, request)
-            vectors, halves = by_width([probe.vector for probe in probes])
-            row = await connection.fetchrow(
-                LOOK,
-                owner.app,
-                owner.owner,
-                None if model is None else model.name,
-                run,
-                list(turn_ids),
-                limit,
-                [probe.content_hash for probe in probes],
-                vectors,
-                halves,
-            )
-        assert row is not None
-        return Look(
-            version=row["version"] or 0,
-            now=row["now"],
-            settled=frozenset(row["settled"] or ()),
-            neighbours=_neighbours(len(probes), row["found"] or ()),
-            profile=profile_of(row["profile"]),
-            answered=answered,
-        )
+            return await _look(connection, owner, probes, model, turn_ids, run, request, limit)
 
     async def commit(self, owner: Owner, version: int, commit: Commit) -> bool:
         """Apply `commit` under the owner's row lock if its version is still `version`; else False, nothing written.
 
         A turn that was parked becomes stored; a confirmation whose memory is not live any more makes it False.
         """
-        model_key = None
-        if commit.embedding_model is not None:
-            model_key = await self._models.key(commit.embedding_model)
+        model_key = await self._model_key(commit.embedding_model)
         notice = payload(owner, [turn.turn_id for turn in commit.turns]) if commit.turns else None
         try:
             async with self._database.app(owner.app, notice=notice) as connection:
@@ -161,6 +138,69 @@ class OwnerRepository:
         except Stale:
             return False
         return True
+
+    async def settle(
+        self,
+        owner: Owner,
+        probes: Sequence[Probe],
+        decide: Callable[[Look], Commit | None],
+        *,
+        model: EmbeddingModel | None,
+        turn_ids: Sequence[str] = (),
+        run: int = 0,
+        request: RequestId | None = None,
+        limit: int = 5,
+    ) -> None:
+        """Look, decide and commit while the owner's row is locked, so that nobody changes it in between."""
+        model_key = await self._model_key(model)
+        notice = payload(owner, turn_ids) if turn_ids else None
+        try:
+            async with self._database.app(owner.app, notice=notice) as connection:
+                await lock(connection, owner)
+                look = await _look(connection, owner, probes, model, turn_ids, run, request, limit)
+                commit = decide(look)
+                if commit is not None:
+                    await CommitWriter(connection, owner, commit, model_key).write(look.version)
+        except Stale:
+            raise Contended("what was decided under the owner's lock does not stand") from None
+
+    async def _model_key(self, model: EmbeddingModel | None) -> int | None:
+        return None if model is None else await self._models.key(model)
+
+
+async def _look(
+    connection: "Connection",
+    owner: Owner,
+    probes: Sequence[Probe],
+    model: EmbeddingModel | None,
+    turn_ids: Sequence[str],
+    run: int,
+    request: RequestId | None,
+    limit: int,
+) -> Look:
+    answered = None if request is None else await _answered(connection, owner, request)
+    vectors, halves = by_width([probe.vector for probe in probes])
+    row = await connection.fetchrow(
+        LOOK,
+        owner.app,
+        owner.owner,
+        None if model is None else model.name,
+        run,
+        list(turn_ids),
+        limit,
+        [probe.content_hash for probe in probes],
+        vectors,
+        halves,
+    )
+    assert row is not None
+    return Look(
+        version=row["version"] or 0,
+        now=row["now"],
+        settled=frozenset(row["settled"] or ()),
+        neighbours=_neighbours(len(probes), row["found"] or ()),
+        profile=profile_of(row["profile"]),
+        answered=answered,
+    )
 
 
 async def _answered(connection: "Connection", owner: Owner, request: RequestId) -> Answered | None:

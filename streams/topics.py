@@ -1,5 +1,6 @@
 """The topics: created or checked, with their partitions, their finite retention and their limits."""
 
+import asyncio
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -20,6 +21,8 @@ CHANGES: Final = "changes.v1"
 DECAY: Final = "decay.v1"
 PARKED: Final = "parked.v1"
 
+_VISIBLE_SECONDS: Final = 10.0
+_VISIBLE_LOOKS: Final = 50
 _MIB: Final = 1024 * 1024
 _DAY_MS: Final = 24 * 60 * 60 * 1000
 _SET_ON_TOPIC: Final = 1
@@ -105,21 +108,21 @@ async def ensure_topics(settings: Settings) -> TopicsReport:
     Again, or twice at once, changes nothing more. Raises BrokerUnavailable.
     """
     specs = topic_specs(settings)
+    reports: dict[str, TopicReport] = {}
     async with _admin(settings) as admin:
         there = await _partitions(admin)
-        missing = [spec for spec in specs if spec.name not in there]
-        refused = await _create(admin, missing)
-        found = [spec for spec in specs if spec.name in there]
+        created, refused = await _create(admin, [spec for spec in specs if spec.name not in there])
+        there = await _seen(admin, [spec.name for spec in specs if spec.name not in refused])
+        found = [spec for spec in specs if spec.name in there and spec.name not in created]
         configs = await _configs(admin, [spec.name for spec in found])
-        reports = {spec.name: await _check(admin, spec, there[spec.name], configs.get(spec.name, {})) for spec in found}
-    for spec in missing:
-        reason = refused.get(spec.name)
-        reports[spec.name] = TopicReport(
-            spec.name,
-            0 if reason else spec.partitions,
-            TopicState.REFUSED if reason else TopicState.CREATED,
-            (reason,) if reason else (),
-        )
+        for spec in found:
+            reports[spec.name] = await _check(admin, spec, there[spec.name], configs.get(spec.name, {}))
+    for spec in specs:
+        if spec.name in created:
+            reports[spec.name] = TopicReport(spec.name, spec.partitions, TopicState.CREATED)
+        elif spec.name not in reports:
+            reason = refused.get(spec.name, "was created by somebody else and is not there yet: run this again")
+            reports[spec.name] = TopicReport(spec.name, 0, TopicState.REFUSED, (reason,))
     return TopicsReport(tuple(reports[spec.name] for spec in specs))
 
 
@@ -150,18 +153,30 @@ async def _partitions(admin: AIOKafkaAdminClient) -> dict[str, int]:
     return {topic["topic"]: len(topic["partitions"]) for topic in topics}
 
 
-async def _create(admin: AIOKafkaAdminClient, specs: Sequence[TopicSpec]) -> dict[str, str]:
-    """Create topics, unless somebody else just did; gives those that the broker refused, with its reason."""
+async def _seen(admin: AIOKafkaAdminClient, names: Sequence[str]) -> dict[str, int]:
+    """The partitions of each topic, once all of `names` are known: a creation takes a moment to show."""
+    for _ in range(_VISIBLE_LOOKS):
+        there = await _partitions(admin)
+        if all(name in there for name in names):
+            break
+        await asyncio.sleep(_VISIBLE_SECONDS / _VISIBLE_LOOKS)
+    return there
+
+
+async def _create(admin: AIOKafkaAdminClient, specs: Sequence[TopicSpec]) -> tuple[set[str], dict[str, str]]:
+    """Create topics, unless somebody else just did; gives those it made, and why others were refused."""
     if not specs:
-        return {}
+        return set(), {}
     response = await admin.create_topics(
         [NewTopic(s.name, s.partitions, s.replication, topic_configs=dict(s.config)) for s in specs]
     )
-    return {
+    created = {topic for topic, code, _ in response.topic_errors if not code}
+    refused = {
         topic: f"was not created: {message or code}"
         for topic, code, message in response.topic_errors
         if code not in (0, TopicAlreadyExistsError.errno)
     }
+    return created, refused
 
 
 async def _configs(admin: AIOKafkaAdminClient, names: Sequence[str]) -> dict[str, dict[str, tuple[str, bool]]]:

@@ -13,7 +13,7 @@ import secrets
 import shutil
 import signal
 import tempfile
-from collections.abc import Coroutine, Iterator, Mapping
+from collections.abc import Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
@@ -24,6 +24,7 @@ import asyncpg
 from cli.embedded.kafka import KafkaServer
 from cli.embedded.postgres import PostgresServer
 from cli.embedded.processes import identify, myself
+from runtime.settings import load_settings
 
 Result = TypeVar("Result")
 
@@ -130,37 +131,20 @@ def unique_prefix() -> str:
     return f"t{secrets.token_hex(4)}."
 
 
-TOPICS: Mapping[str, Mapping[str, str]] = {
-    "turns.v1": {"max.message.bytes": str(8 << 20), "message.timestamp.type": "LogAppendTime"},
-    "candidates.v1": {"max.message.bytes": str(8 << 20)},
-    "changes.v1": {"max.message.bytes": str(8 << 20)},
-    "decay.v1": {"max.message.bytes": str(8 << 20)},
-    "parked.v1": {"max.message.bytes": str(9 << 20)},
-}
-
-
 def create_topics(bootstrap_servers: str, prefix: str, partitions: int = PARTITIONS) -> None:
     """The five topics under `prefix`."""
-    run_async(_create_topics(bootstrap_servers, prefix, partitions))
+    from streams.topics import ensure_topics
+
+    settings = load_settings(
+        {}, kafka_bootstrap_servers=bootstrap_servers, topic_prefix=prefix, topic_partitions=partitions
+    )
+    report = run_async(ensure_topics(settings))
+    assert report.ok, report
 
 
 def delete_topics(bootstrap_servers: str, prefix: str) -> None:
     """All topics under `prefix`, whoever made them."""
     run_async(_delete_topics(bootstrap_servers, prefix))
-
-
-async def _create_topics(bootstrap_servers: str, prefix: str, partitions: int) -> None:
-    from aiokafka.admin import AIOKafkaAdminClient, NewTopic
-
-    admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap_servers)
-    await admin.start()
-    try:
-        topics = [NewTopic(prefix + name, partitions, 1, topic_configs=dict(config)) for name, config in TOPICS.items()]
-        response = await admin.create_topics(topics)
-        failed = [(topic, message) for topic, code, message in response.topic_errors if code]
-        assert not failed, failed
-    finally:
-        await admin.close()
 
 
 async def _delete_topics(bootstrap_servers: str, prefix: str) -> None:

@@ -131,7 +131,7 @@ def _show(state: "State", settings: "Settings", *, as_json: bool, detached: bool
     if as_json:
         print_json(public_state(state))
         return
-    for line in summary(state, local_model=settings.model_provider == "local", detached=detached):
+    for line in summary(state, settings, detached=detached):
         typer.echo(line)
 
 
@@ -151,7 +151,7 @@ def public_state(state: "State") -> dict[str, Any]:
     }
 
 
-def summary(state: "State", *, local_model: bool, detached: bool) -> list[str]:
+def summary(state: "State", settings: "Settings", *, detached: bool) -> list[str]:
     """For a person, line by line."""
     from cli.embedded.state import default_data_dir
 
@@ -164,7 +164,7 @@ def summary(state: "State", *, local_model: bool, detached: bool) -> list[str]:
         "Mnemostream is ready.",
         "",
         f"  query service  {state.url}, gRPC on {state.grpc_address}",
-        f"  Kafka          {kafka}, turns go to mnemo.turns.v1",
+        f"  Kafka          {kafka}, turns go to {settings.topic_prefix}turns.v1",
         f"  Postgres       {postgres}",
         f"  API key        {state.key_file}, of the app {state.app}",
         f"  data           {state.data_dir}",
@@ -180,7 +180,11 @@ def summary(state: "State", *, local_model: bool, detached: bool) -> list[str]:
         """    -d '{"owner": "ana", "query": "where does Ana live?"}'""",
         "",
         f"What it is not: {limits}",
-        *([extractor, "--openai-base-url or --model-provider openai give it a model."] if local_model else []),
+        *(
+            [extractor, "--openai-base-url or --model-provider openai give it a model."]
+            if settings.model_provider == "local"
+            else []
+        ),
         "",
         "`mnemo down` stops it; everything is still there after the next `mnemo up`."
         if detached

@@ -7,6 +7,7 @@ Its directory: `data/` (the log), `server.properties` (written at every start), 
 import base64
 import os
 import secrets
+import shutil
 import signal
 import socket
 import struct
@@ -144,7 +145,11 @@ class KafkaServer:
         self._ports = KafkaPorts(*choose_ports(self._ports.broker, self._ports.controller))
         properties = self.directory / "server.properties"
         properties.write_text(server_properties(self._ports, self.directory / "data"))
-        self._child.launch([*self._java, "kafka.Kafka", properties], environment=_environment(), log=self.log)
+        scratch = self.directory / "tmp"  # of native libraries, which a killed Java leaves behind
+        shutil.rmtree(scratch, ignore_errors=True)
+        scratch.mkdir()
+        java = [self._java[0], f"-Djava.io.tmpdir={scratch}", *self._java[1:]]
+        self._child.launch([*java, "kafka.Kafka", properties], environment=_environment(), log=self.log)
 
     def wait_ready(self, timeout_seconds: float = _START_TIMEOUT_SECONDS) -> None:
         """Wait until the node has joined its own cluster and answers. A port lost on the first start is replaced."""
@@ -197,7 +202,13 @@ def java_command(jars: Path | None, heap_megabytes: int, progress: Progress = no
     paths = jars_in(jars) if jars else ensure_jars(progress=progress)
     # A small heap, and only the compiler that is quick to begin: the start counts here.
     options = list(_ARCHIVE_OPTIONS)
-    options += [f"-Xms{heap_megabytes // 3}m", f"-Xmx{heap_megabytes}m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+    options += [
+        f"-Xms{heap_megabytes // 3}m",
+        f"-Xmx{heap_megabytes}m",
+        "-XX:+UseSerialGC",
+        "-XX:TieredStopAtLevel=1",
+        "-XX:-UsePerfData",
+    ]
     archive = class_archive()
     if not jars and archive.exists():
         options.append(f"-XX:AOTCache={archive}")

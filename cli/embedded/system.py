@@ -317,10 +317,10 @@ def run_system(
 
 
 def _interrupt_on_signals() -> None:
-    """From now on SIGINT and SIGTERM raise Interrupted in the main thread."""
+    """From now on SIGINT, SIGTERM and SIGHUP (the terminal is gone) raise Interrupted in the main thread."""
 
     def interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
         raise Interrupted
 
-    signal.signal(signal.SIGINT, interrupt)
-    signal.signal(signal.SIGTERM, interrupt)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, interrupt)

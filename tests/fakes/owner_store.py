@@ -98,6 +98,23 @@ class FakeOwnerStore:
             owned.answers[request.method, request.request_id] = Answered(request.body_hash, owned.memories[last].memory)
         return True
 
+    async def settle(
+        self,
+        owner: Owner,
+        probes: Sequence[Probe],
+        decide: Callable[[Look], Commit | None],
+        *,
+        model: EmbeddingModel | None,
+        turn_ids: Sequence[str] = (),
+        run: int = 0,
+        request: RequestId | None = None,
+        limit: int = 5,
+    ) -> None:
+        look = await self.look(owner, probes, model=model, turn_ids=turn_ids, run=run, request=request, limit=limit)
+        commit = decide(look)
+        if commit is not None:
+            assert await FakeOwnerStore.commit(self, owner, look.version, commit)
+
     async def get(self, owner: Owner, memory_id: UUID) -> Memory | None:
         stored = self._owners.get(owner, _Owned()).memories.get(memory_id)
         return None if stored is None else stored.memory

@@ -82,9 +82,11 @@ class Naps:
 
     asked: list[float] = field(default_factory=list)
     sleeping: list[asyncio.Future[None]] = field(default_factory=list)
+    began: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def __call__(self, seconds: float) -> None:
         self.asked.append(seconds)
+        self.began.set()
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.sleeping.append(future)
         await future

@@ -70,7 +70,7 @@ def test_a_state_that_is_not_one_counts_as_none(text: str, tmp_path: Path) -> No
 
 
 def test_what_is_shown_of_a_system_holds_no_secret(state: State) -> None:
-    shown = json.dumps(public_state(state)) + "\n".join(summary(state, local_model=True, detached=True)) + repr(state)
+    shown = json.dumps(public_state(state)) + "\n".join(summary(state, load_settings({}), detached=True)) + repr(state)
 
     assert "secret" not in shown
     assert str(state.key_file) in shown

@@ -11,7 +11,7 @@ from mnemostream.turns import Reason, Role
 from memory.ports import OwnerStore
 from memory.reconcile import ROUNDS, Reconciler
 from processors.effects import Commit
-from processors.errors import Contended, Rejected
+from processors.errors import Rejected
 from processors.facts import Fact, Reading, Window, WindowTurn
 from processors.memories import State
 from processors.records import Owner
@@ -167,9 +167,10 @@ async def test_what_another_writer_changed_meanwhile_is_decided_again() -> None:
     assert (store.tried, len(store.memories(OWNER))) == (ROUNDS, 1)
 
 
-async def test_an_owner_that_never_stands_still_is_tried_later() -> None:
-    with pytest.raises(Contended):
-        await reconciler(InterruptedStore(ROUNDS)).reconcile(window(turn("t-1"), facts=(fact("Likes tea."),)))
+async def test_an_owner_that_never_stands_still_is_decided_under_its_lock() -> None:
+    store = InterruptedStore(ROUNDS)
+    await reconciler(store).reconcile(window(turn("t-1"), facts=(fact("Likes tea."),)))
+    assert (store.tried, len(store.memories(OWNER))) == (ROUNDS, 1)
 
 
 async def test_vectors_of_another_model_are_made_again() -> None:
