@@ -39,7 +39,9 @@ class StageConsumerThread(AIOKafkaConsumerThread):
         aiokafka parks coordination until somebody asks for errors, which Faust never does: the worker would stay up and
         hear nothing any more. To be called in this thread. Raises CoordinationDead.
         """
-        coordinator = self._ensure_consumer()._coordinator
+        coordinator = None if self._consumer is None else self._consumer._coordinator
+        if coordinator is None:
+            return None  # still connecting
         if coordinator._coordination_task.done():
             raise CoordinationDead
         try:

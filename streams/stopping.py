@@ -28,6 +28,7 @@ class Stopping:
         self._leave = leave
         self._asked = asyncio.Event()
         self._timer: threading.Timer | None = None
+        self._code = 1
 
     def listen(self) -> None:
         """Take the signals, on the running loop."""
@@ -45,9 +46,8 @@ class Stopping:
         self._asked.set()
 
     def over(self) -> None:
-        """Everything is closed: the deadline is off."""
-        if self._timer is not None:
-            self._timer.cancel()
+        """Everything is closed in order. The deadline stays: a thread that hangs on would keep the process alive."""
+        self._code = 0
 
     @property
     def asked(self) -> bool:
@@ -78,5 +78,6 @@ class Stopping:
             working.cancel()
 
     def _force(self) -> None:
-        _log.critical("deadline_passed", seconds=self._seconds)
-        self._leave(1)
+        if self._code:
+            _log.critical("deadline_passed", seconds=self._seconds)
+        self._leave(self._code)

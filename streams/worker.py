@@ -59,10 +59,12 @@ class WorkerCrashed(MnemoError):
 def run_worker(settings: Settings, stages: Sequence[str]) -> int:
     """Run `stages` (of extract, reconcile) until SIGTERM or SIGINT; gives the exit code.
 
-    Waits for Kafka and Postgres as long as they are away. Raises InvalidSettings, TopicsMissing, WorkerCrashed, and
-    MigrationError where `mnemo migrate` has to run first.
+    Waits for Kafka and Postgres as long as they are away. From the signal on the process has a deadline, also after this
+    has returned: a client's thread may hang on. Raises InvalidSettings, TopicsMissing, WorkerCrashed, and MigrationError
+    where `mnemo migrate` has to run first.
     """
-    return asyncio.run(_WorkerProcess(settings, tuple(stages)).run())
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(_WorkerProcess(settings, tuple(stages)).run())
 
 
 class _WorkerProcess:
@@ -101,7 +103,7 @@ class _WorkerProcess:
         finally:
             await heartbeat.stop()
             ops.stop()
-            self._stopping.over()
+        self._stopping.over()
         _log.info("stopped")
         return 0
 

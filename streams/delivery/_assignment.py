@@ -46,6 +46,7 @@ class _Progress:
     steps: deque[_Step] = field(default_factory=deque)
     """By offset, from the first unfinished one on."""
     in_hand: set[int] = field(default_factory=set)
+    """Offsets that are unfinished, or finished and not yet acked."""
     acked: int = -1
 
     def add(self, step: _Step) -> None:
@@ -58,12 +59,16 @@ class _Progress:
         else:
             self.steps.insert(bisect_left(self.steps, step.offset, key=lambda other: other.offset), step)
 
-    def advance(self) -> None:
-        """Ack the finished prefix."""
+    def finish(self, step: _Step) -> None:
+        """`step` is done: ack the finished prefix."""
+        step.finished = True
+        if step.offset <= self.acked:
+            self.in_hand.discard(step.offset)
         while self.steps and self.steps[0].finished:
-            step = self.steps.popleft()
-            self.acked = step.offset
-            step.ack()
+            first = self.steps.popleft()
+            self.in_hand.discard(first.offset)
+            self.acked = first.offset
+            first.ack()
 
 
 class Assignment:
@@ -112,11 +117,9 @@ class Assignment:
 
     def finish(self, delivery: Delivery) -> None:
         """`delivery` is done for good. Acks what is now a finished prefix, unless the assignment is closed."""
-        delivery.step.finished = True
         progress = self._partitions.get((delivery.record.topic, delivery.record.partition))
         if progress is not None:
-            progress.in_hand.discard(delivery.record.offset)
-            progress.advance()
+            progress.finish(delivery.step)
 
     def lead(self, record: Record) -> int:
         """How far `record` is ahead of the first unfinished one of its partition, in offsets."""

@@ -208,7 +208,8 @@ class Lanes:
             if not lane.deliveries:
                 del self._lanes[lane.key]
                 continue
-            task = asyncio.get_running_loop().create_task(self._attempt(lane))
+            # Taken here, not when the task begins: in between the lane may be emptied.
+            task = asyncio.get_running_loop().create_task(self._attempt(lane, self._take(lane)))
             self._running.add(task)
             task.add_done_callback(partial(self._attempted, lane))
         if shed:
@@ -233,9 +234,10 @@ class Lanes:
             shed += 1
         return shed
 
-    async def _attempt(self, lane: _Lane) -> float:
-        """Try the window at the head of `lane` once. Gives the seconds to wait before the next attempt of the lane."""
-        window = self._take(lane)
+    async def _attempt(self, lane: _Lane, window: Sequence[Delivery]) -> float:
+        """Try `window`, the head of `lane`, once. Gives the seconds to wait before the next attempt of the lane."""
+        if window[0].stale:
+            return 0.0
         started = self._clock()
         lane.attempts += 1
         outcome, delay = await self._try(lane, window)

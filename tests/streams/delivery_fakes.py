@@ -143,7 +143,7 @@ class Desk:
         return [offset for _, offset in self.acked]
 
 
-async def settle() -> None:
-    """Let everything run that can run without time passing."""
-    for _ in range(12):
+async def settle(turns: int = 12) -> None:
+    """Let everything run that can run without time passing, or only a few turns of the loop."""
+    for _ in range(turns):
         await asyncio.sleep(0)

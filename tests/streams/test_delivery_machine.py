@@ -22,6 +22,7 @@ from tests.streams.delivery_fakes import Naps, record, settle
 PARTITIONS = 2
 KEYS = ("a", "b", "c", None)
 LIMITS = Limits(max_in_flight=2, max_pending=5, max_lane=3, max_lane_bytes=60, max_backlog=3, max_unacked=8, hold_at=2)
+ENDS = ("done", "done", "away", "rejected", "bug", "cancelled")
 Place = tuple[int, int]
 
 
@@ -103,8 +104,8 @@ class DeliveryMachine(RuleBasedStateMachine):
         named = None if key is None else f"{key}{partition}"
         log.append(record(len(log), named, partition=partition, size=size))
 
-    @rule(partition=st.integers(0, PARTITIONS - 1), count=st.integers(1, 4))
-    def deliver(self, partition: int, count: int) -> None:
+    @rule(partition=st.integers(0, PARTITIONS - 1), count=st.integers(1, 4), turns=st.integers(0, 12))
+    def deliver(self, partition: int, count: int, turns: int) -> None:
         for _ in range(count):
             if self.submitting is not None and not self.submitting.done():
                 return  # back-pressure: the one consumer waits
@@ -116,12 +117,14 @@ class DeliveryMachine(RuleBasedStateMachine):
             self.submitting = self.loop.create_task(
                 self.lanes.submit(given, assignment, partial(self._ack, given, assignment))
             )
-            self.run(settle())
+            self.run(settle(turns))
 
     @precondition(lambda self: self.running)
-    @rule(data=st.data(), end=st.sampled_from(["done", "done", "away", "rejected", "bug", "cancelled"]))
-    def end_one(self, data: st.DataObject, end: str) -> None:
+    @rule(data=st.data(), end=st.sampled_from(ENDS), turns=st.integers(0, 12))
+    def end_one(self, data: st.DataObject, end: str, turns: int) -> None:
         future = self.running[data.draw(st.sampled_from(sorted(self.running)))]
+        if future.done():
+            return
         match end:
             case "done":
                 future.set_result(None)
@@ -133,21 +136,21 @@ class DeliveryMachine(RuleBasedStateMachine):
                 future.set_exception(ValueError("text"))
             case _:
                 future.cancel()
-        self.run(settle())
+        self.run(settle(turns))
 
-    @rule()
-    def wake(self) -> None:
+    @rule(turns=st.integers(0, 12))
+    def wake(self, turns: int) -> None:
         self.naps.wake()
-        self.run(settle())
+        self.run(settle(turns))
 
     @rule(window=st.integers(1, 3))
     def let_windows_be(self, window: int) -> None:
         self.window = window
 
-    @rule(committed=st.booleans(), while_suspended=st.integers(0, 2))
-    def rebalance(self, committed: bool, while_suspended: int) -> None:
+    @rule(committed=st.booleans(), while_suspended=st.integers(0, 2), turns=st.integers(0, 12))
+    def rebalance(self, committed: bool, while_suspended: int, turns: int) -> None:
         self.lanes.suspend(self.assignment)
-        self.run(settle())
+        self.run(settle(turns))
         for place in sorted(self.running)[:while_suspended]:
             if not self.running[place].done():
                 self.running[place].set_result(None)
@@ -192,10 +195,10 @@ class DeliveryMachine(RuleBasedStateMachine):
     def _deliver_everything(self) -> None:
         """With everything there again, everything gets done."""
         for _ in range(20 + 10 * sum(map(len, self.logs.values()))):
-            if all(self.committed[partition] == len(log) for partition, log in self.logs.items()):
+            if not self.lanes.pending and all(self.committed[p] == len(log) for p, log in self.logs.items()):
                 break
             for partition in range(PARTITIONS):
-                self.deliver(partition, 4)
+                self.deliver(partition, 4, 12)
             self.naps.wake()
             for future in list(self.running.values()):
                 if not future.done():

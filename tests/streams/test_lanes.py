@@ -323,6 +323,18 @@ async def test_a_consumer_that_goes_back_loses_nothing_and_acks_stay_in_order(ma
     assert sorted(desk.handler.running) == [(0, 4), (0, 5)]
 
 
+async def test_a_record_that_is_done_but_not_acked_yet_is_acked_once_when_it_comes_again(make_desk: DeskMaker) -> None:
+    desk = make_desk()
+    await desk.give(record(0, "slow"), record(1, "b"))
+    desk.handler.end(1)
+    await settle()
+    await desk.give(record(1, "b"))
+    desk.handler.end(0)
+    await settle()
+    assert desk.acked_offsets == [0, 1]
+    assert desk.handler.offsets_begun == [0, 1]
+
+
 async def test_what_comes_before_a_record_in_hand_is_acked_before_it(make_desk: DeskMaker) -> None:
     desk = make_desk()
     await desk.give(record(9, "a"), record(4, "b"))

@@ -6,7 +6,6 @@ import socket
 import time
 from collections import defaultdict
 
-import pytest
 from aiokafka.admin import AIOKafkaAdminClient
 from mnemostream.turns import Message, Role
 
@@ -132,17 +131,17 @@ async def test_what_stands_on_the_topic_of_candidates_and_is_none_is_parked(
     assert worker.terminate() == 0
 
 
-@pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])
-async def test_a_turn_of_eight_mebibytes_comes_through_whatever_it_is_compressed_with(
-    codec: str, start_worker: WorkerStarter, kafka_bootstrap: str, topic_prefix: str, database_dsn: str
+async def test_turns_of_eight_mebibytes_come_through_whatever_they_are_compressed_with(
+    start_worker: WorkerStarter, kafka_bootstrap: str, topic_prefix: str, database_dsn: str
 ) -> None:
     worker = start_worker()
-    key, value, _ = raw(a_turn(1, "user/1"))
-    assert value is not None
-    padded = value + b" " * ((8 << 20) - len(value) - 200)
-    await publish(kafka_bootstrap, f"{topic_prefix}turns.v1", [(key, padded, [])], compression_type=codec)
-    await publish(kafka_bootstrap, f"{topic_prefix}turns.v1", [(key, padded.replace(b"t1", b"t2"), [])])
-    assert await until(database_dsn, LEDGER, lambda stored: stored >= 2) == 2
+    codecs = (None, "gzip", "snappy", "lz4", "zstd")
+    for number, codec in enumerate(codecs):
+        key, value, _ = raw(a_turn(number, "user/1"))
+        assert value is not None
+        padded = value + b" " * ((8 << 20) - len(value) - 200)
+        await publish(kafka_bootstrap, f"{topic_prefix}turns.v1", [(key, padded, [])], compression_type=codec)
+    assert await until(database_dsn, LEDGER, lambda stored: stored >= len(codecs)) == len(codecs)
     assert worker.terminate() == 0
 
 
