@@ -9,6 +9,7 @@ from itertools import count
 from typing import Final, TypeVar
 
 import structlog
+import uvloop
 from mnemostream.ids import uuid7
 from mode import Worker
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
@@ -59,9 +60,9 @@ class WorkerCrashed(MnemoError):
 def run_worker(settings: Settings, stages: Sequence[str]) -> int:
     """Run `stages` (of extract, reconcile) until SIGTERM or SIGINT; gives the exit code.
 
-    Waits for Kafka and Postgres as long as they are away. From the signal on the process has a deadline, also after this
-    has returned: a client's thread may hang on. Raises InvalidSettings, TopicsMissing, WorkerCrashed, and MigrationError
-    where `mnemo migrate` has to run first.
+    Waits for Kafka and Postgres as long as they are away. From the signal on the process has a deadline, also after
+    this has returned: a client's thread may hang on. Raises InvalidSettings, TopicsMissing, WorkerCrashed, and
+    MigrationError where `mnemo migrate` has to run first.
     """
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(_WorkerProcess(settings, tuple(stages)).run())
