@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from cli.failures import UNAVAILABLE, CommandFailed, NotAvailable, UsageProblem
 
 SERVICE: Final = "mnemostream.v1.MemoryService"
+_URL_RULE: Final = "MNEMO_URL: must be http://host:port or https://host:port"
 _MARGIN_SECONDS: Final = 10.0
 """Beyond what the call itself may wait."""
 
@@ -45,11 +46,15 @@ def call(endpoint: Endpoint, method: str, request: dict[str, Any], *, wait_secon
 
     wait_seconds: what the call itself may take. Raises CallFailed, NotAvailable.
     """
-    address = urlsplit(endpoint.url)
+    try:
+        address = urlsplit(endpoint.url)
+        port = address.port
+    except ValueError:  # of a port that is no number, or half an IPv6 address
+        raise UsageProblem(_URL_RULE) from None
     if address.scheme not in ("http", "https") or not address.hostname:
-        raise UsageProblem("MNEMO_URL: must be http://host:port or https://host:port")
+        raise UsageProblem(_URL_RULE)
     kind = http.client.HTTPSConnection if address.scheme == "https" else http.client.HTTPConnection
-    connection = kind(address.hostname, address.port, timeout=wait_seconds + _MARGIN_SECONDS)
+    connection = kind(address.hostname, port, timeout=wait_seconds + _MARGIN_SECONDS)
     body = json.dumps({name: value for name, value in request.items() if value is not None})
     headers = {"Content-Type": "application/json", "Authorization": f"Bearer {endpoint.api_key}"}
     try:

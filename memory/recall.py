@@ -1,6 +1,7 @@
 """Recall: asking an owner's memories, and waiting for a turn to be among them."""
 
 import asyncio
+from dataclasses import replace
 from datetime import timedelta
 
 from memory.ports import Embedder, MemorySearch, TurnNotices, TurnReports
@@ -30,6 +31,8 @@ class Recall:
                 [vector] = await self._embedder.embed([query.text])
             except ModelUnavailable:
                 degraded = True
+                if query.mode is Mode.VECTOR:  # which alone would find nothing
+                    query = replace(query, mode=Mode.TEXT)
         hits = await self._memories.search(owner, query, vector, self._embedder.model)
         return SearchResult(hits, degraded)
 

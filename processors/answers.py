@@ -117,6 +117,8 @@ def read_answer(content: str | bytes, request: ReadRequest, *, max_fact_bytes: i
         answer = msgspec.json.decode(content)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise UnusableAnswer("not_json", f"It is not valid JSON: {error}") from None
+    except RecursionError:
+        raise UnusableAnswer("not_json", "It nests too deeply.") from None
     items = answer.get("facts") if isinstance(answer, dict) else None
     if not isinstance(items, list):
         raise UnusableAnswer("no_list_of_facts", 'It must be an object with a list "facts".')
@@ -206,7 +208,7 @@ def strongest(facts: Sequence[Fact], request: ReadRequest) -> tuple[tuple[Fact, 
 
 def subject_of(name: str) -> str | None:
     """`name` folded, so that the same subject has the same name; None where it names none."""
-    folded = " ".join(unicodedata.normalize("NFKC", name).casefold().replace("’", "'").split())
+    folded = " ".join(unicodedata.normalize("NFKC", name.replace("\x00", " ")).casefold().replace("’", "'").split())
     folded = re.sub(r"^the (?=user\b)", "", folded)
     if folded in {"i", "me", "myself", "speaker", "the speaker"}:
         folded = "user"

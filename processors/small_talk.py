@@ -45,10 +45,10 @@ def needs_no_reading(turn: Turn, context: Sequence[ContextMessage] = ()) -> bool
     """
     if turn.off_record:
         return True
-    asked = bool(context) and context[-1].role is Role.ASSISTANT and "?" in context[-1].content
+    asked = bool(context) and context[-1].role is Role.ASSISTANT and _asks(context[-1].content)
     for message in turn.messages:
         if message.role is Role.ASSISTANT:
-            asked = "?" in message.content or "？" in message.content
+            asked = _asks(message.content)
         elif message.role is not Role.SYSTEM and (
             not is_small_talk(message.content) or (asked and _has_words(message.content))
         ):
@@ -77,6 +77,10 @@ def _is_phrases(part: str) -> bool:
         else:
             return False
     return True
+
+
+def _asks(text: str) -> bool:
+    return any(mark in text for mark in "?？؟")
 
 
 def _has_words(text: str) -> bool:

@@ -43,7 +43,10 @@ def position(owner: Owner, filters: Filters, page_token: str) -> tuple[datetime,
     place = raw[:-_SUM]
     if len(raw) != _LENGTH or raw[:1] != _VERSION or raw[-_SUM:] != _checksum(owner, filters, place):
         raise _foreign()
-    recorded_at = _EPOCH + timedelta(microseconds=int.from_bytes(place[1:9], signed=True))
+    try:
+        recorded_at = _EPOCH + timedelta(microseconds=int.from_bytes(place[1:9], signed=True))
+    except OverflowError:  # the sum holds no secret: somebody made this token
+        raise _foreign() from None
     return recorded_at, str(UUID(bytes=place[9:]))
 
 

@@ -32,6 +32,7 @@ from store.keys import ApiKeyRepository
 from store.memories import MemoryRepository
 from store.migrate import MigrationError
 from store.migrate import check as check_schema
+from store.models import ModelKeys
 from store.notices import TurnNotices
 from store.owners import OwnerRepository
 from store.search import SearchRepository
@@ -94,6 +95,7 @@ async def _serve(settings: Settings) -> int:
             return 0
         stack.push_async_callback(database.close)
         embedder = await stack.enter_async_context(open_embedder(settings))
+        await ModelKeys(database).key(embedder.model)
         notices = await stack.enter_async_context(TurnNotices(database))
         watch = asyncio.create_task(postgres.watch(database), name="postgres-check")
         stack.callback(watch.cancel)

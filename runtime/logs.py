@@ -25,6 +25,9 @@ from runtime.settings import InvalidSettings
 CHATTY: Final = ("aiokafka", "faust", "mode", "kafka")
 """Loggers that say the same many times a second while a broker is away."""
 
+WORDY: Final = ("httpx", "httpx2")
+"""Loggers that write a line for each call of a model, with its whole address, which may hold a password."""
+
 _SAFE_MESSAGES: Final = (MnemoError, OSError, InvalidSettings)
 _MAX_TEMPLATES: Final = 1000
 _NUMBERS: Final = re.compile(r"\d+")
@@ -72,7 +75,7 @@ def configure_logging(level: str = "INFO", *, stream: TextIO | None = None, pret
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level)
-    for name in CHATTY:
+    for name in (*CHATTY, *WORDY):
         logging.getLogger(name).setLevel(max(logging.WARNING, logging.getLevelName(level)))
     logging.captureWarnings(capture=True)
 

@@ -26,6 +26,11 @@ _SERVICE: Final = re.compile(
 )
 """What Kubernetes injects for a service called `mnemo…`, but for its `_PORT`, which looks like a setting."""
 
+_HOSTS: Final = re.compile(
+    r"[a-z]+://([^/?#]*@)?(\[[^]@/?#]*\]|[^]\[:@/?#,]*)(:\d+)?(,(\[[^]@/?#]*\]|[^]\[:@/?#,]*)(:\d+)?)*([/?#]|$)"
+)
+"""Hosts with their ports, up to the database's name: a password with a slash in it would be taken for a port."""
+
 _Port = Annotated[int, Field(ge=0, le=65535)]
 _Share = Annotated[float, Field(ge=-1, le=1)]
 _Positive = Annotated[float, Field(gt=0)]
@@ -168,6 +173,10 @@ class Settings(BaseSettings):
     def _is_a_postgres_url(cls, dsn: SecretStr | None) -> SecretStr | None:
         if dsn is not None and not dsn.get_secret_value().startswith(("postgresql://", "postgres://")):
             raise ValueError("must begin with postgresql:// or postgres://")
+        if dsn is not None and not _HOSTS.match(dsn.get_secret_value()):
+            raise ValueError(
+                "must be postgresql://user:password@host:port/database, what is special in the password as %XX"
+            )
         return dsn
 
     @model_validator(mode="after")

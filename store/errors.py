@@ -21,6 +21,12 @@ _AWAY: Final = (
     asyncpg.InternalClientError,  # the driver's own state: the server's farewell met a statement on its way
 )
 
+_REFUSED: Final = (
+    asyncpg.InvalidAuthorizationSpecificationError,  # class 28: the password, or pg_hba.conf
+    asyncpg.InvalidCatalogNameError,  # no such database
+)
+"""Postgres answers and lets nobody in. Only an operator mends it, but no turn is to blame: all have to wait."""
+
 _CLOSED: Final = ("connection is closed", "connection has been released", "pool is clos")
 """What an InterfaceError of asyncpg says where the connection went away (the pool takes a dead one back while it is in
 use). The others are faults of the caller."""
@@ -33,6 +39,10 @@ def translated() -> Iterator[None]:
         yield
     except _AWAY as error:
         raise StoreUnavailable(f"Postgres is away ({type(error).__name__})") from error
+    except _REFUSED as error:
+        raise StoreUnavailable(
+            f"Postgres refuses the connection ({type(error).__name__}): check MNEMO_POSTGRES_DSN"
+        ) from error
     except asyncpg.InterfaceError as error:
         if any(sign in str(error) for sign in _CLOSED):
             raise StoreUnavailable("Postgres is away (the connection was closed)") from error

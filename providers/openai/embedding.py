@@ -64,7 +64,8 @@ class OpenAIEmbedder:
         loop = asyncio.get_running_loop()
         parts = [_Asked(texts[start : start + BATCH], loop.create_future()) for start in range(0, len(texts), BATCH)]
         self._waiting.extend(parts)
-        if parts and len(self._pumps) < REQUESTS:
+        # One that has ended, and whose end was not noticed yet, would not see what waits now.
+        if parts and sum(not pump.done() for pump in self._pumps) < REQUESTS:
             pump = loop.create_task(self._work())
             self._pumps.add(pump)
             pump.add_done_callback(self._ended)
@@ -134,7 +135,7 @@ class OpenAIEmbedder:
         try:
             answer = msgspec.json.decode(body, type=_Answer)
             rows = [_vector(item.embedding) for item in sorted(answer.data, key=lambda item: item.index)]
-        except (msgspec.DecodeError, binascii.Error, ValueError):
+        except (msgspec.DecodeError, binascii.Error, ValueError, RecursionError):
             raise ModelUnavailable("the embedding model's answer cannot be read") from None
         return checked_vectors(rows, count=len(texts), dimensions=self._model.dimensions)
 

@@ -111,7 +111,7 @@ class OpenAIReader:
         body = await self._calls.ask("/chat/completions", fields)
         try:
             return msgspec.json.decode(body, type=_Completion)
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return None
 
     def _understood(self, content: str, request: ReadRequest, *, usable: bool) -> Read:

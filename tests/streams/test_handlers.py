@@ -253,6 +253,10 @@ WINDOW = msgspec.json.encode(a_window())
         (window_record(WINDOW.replace(b'"offset":1', b'"offset":"private"')), Reason.INVALID_FIELD),
         (window_record(WINDOW.replace(b"10:00:05Z", b"10:00:05")), Reason.INVALID_FIELD),
         (window_record(WINDOW, b"acme/user/42", ("mnemo-schema", b"2")), Reason.UNSUPPORTED_SCHEMA),
+        (window_record(WINDOW.replace(b"acme", b"no app"), b"no app/user/42"), Reason.INVALID_FIELD),
+        (window_record(WINDOW.replace(b"user/42", b"\\u0000"), b"acme/\0"), Reason.INVALID_FIELD),
+        (window_record(WINDOW.replace(b"user/42", b"u" * 257), b"acme/" + b"u" * 257), Reason.INVALID_FIELD),
+        (window_record(WINDOW.replace(b"t-1", b"\\u0000")), Reason.INVALID_FIELD),
     ],
 )
 async def test_what_is_no_window_is_rejected_without_quoting_it(record: Record, reason: Reason) -> None:
@@ -314,6 +318,13 @@ async def test_a_record_is_noted_under_an_owner_only_where_key_and_body_agree(
     log = Log()
     await a_parker(Topic(), log)(replace(record_of(a_turn()), **change), Reason.INVALID_FIELD, "x", 1)
     assert [(parking.owner, parking.turn_ids) for parking in log.parked] == [(owner, turn_ids)]
+
+
+async def test_a_window_of_an_owner_that_cannot_be_is_noted_under_none() -> None:
+    log = Log()
+    record = window_record(msgspec.json.encode(a_window(owner="\0")), b"acme/\0")
+    await a_parker(Topic(), log, holds_windows=True)(record, Reason.INVALID_FIELD, "x", 1)
+    assert [(parking.owner, parking.turn_ids) for parking in log.parked] == [(None, ())]
 
 
 async def test_all_turns_of_a_parked_window_are_marked() -> None:

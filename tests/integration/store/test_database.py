@@ -139,6 +139,9 @@ async def test_a_connection_that_postgres_ends_is_unavailable_once_and_then_repl
         asyncpg.InterfaceError("cannot perform operation: connection is closed"),
         asyncpg.InterfaceError("cannot call Connection.execute(): connection has been released back to the pool"),
         asyncpg.InternalClientError("cannot switch to state 15; another operation (2) is in progress"),
+        asyncpg.InvalidPasswordError("x"),
+        asyncpg.InvalidAuthorizationSpecificationError("x"),
+        asyncpg.InvalidCatalogNameError("x"),
     ],
     ids=lambda error: type(error).__name__,
 )
@@ -154,7 +157,6 @@ def test_what_means_that_postgres_is_away_is_unavailable(error: Exception) -> No
         asyncpg.UndefinedTableError("x"),
         asyncpg.UniqueViolationError("x"),
         asyncpg.InsufficientPrivilegeError("x"),
-        asyncpg.InvalidPasswordError("x"),
         asyncpg.InterfaceError("cannot perform operation: another operation is in progress"),
         ValueError("x"),
     ],

@@ -11,6 +11,7 @@ from processors.records import AppProfile, ContextMessage, Owner, Parking, TurnS
 from processors.search import TurnReport, TurnState
 from store.database import Database
 from store.memories import MemoryRepository
+from store.models import ModelMismatch
 from store.owners import OwnerRepository
 from store.turns import TurnRepository
 from tests.fakes.values import (
@@ -304,7 +305,7 @@ async def test_a_model_keeps_its_key_and_takes_new_thresholds(
     [row] = await admin.fetch("SELECT model_key, auto_merge_threshold FROM embedding_model")
     assert row["auto_merge_threshold"] == pytest.approx(0.99)
     shorter = dataclasses.replace(MODEL, dimensions=4)
-    with pytest.raises(ValueError, match="need another name"):
+    with pytest.raises(ModelMismatch, match="need another name"):
         await owners.commit(OWNER, 2, dataclasses.replace(commit, embedding_model=shorter))
 
 

@@ -191,3 +191,11 @@ def test_the_partitioner_hashes_as_the_java_client_does(key: bytes, hashed: int)
     assert murmur2(key) == hashed % 2**32
     partitions = list(range(7))
     assert DefaultPartitioner()(key, partitions, partitions) == (hashed & 0x7FFFFFFF) % 7
+
+
+async def test_a_turn_is_checked_before_it_is_redacted() -> None:
+    kafka, nothing = FakeKafka(), json.loads("null")
+    async with publisher(kafka) as publishing:
+        with pytest.raises(InvalidTurn, match=r"messages\[0\].content: is missing"):
+            await publishing.publish(turn(app="a", owner="o", messages=[Message(Role.USER, nothing)]))
+    assert kafka.sent == []

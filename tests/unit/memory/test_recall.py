@@ -20,11 +20,13 @@ class Asked:
 
     def __init__(self) -> None:
         self.vectors: list[Vector | None] = []
+        self.modes: list[Mode] = []
 
     async def search(
         self, owner: Owner, query: SearchQuery, vector: Vector | None, model: EmbeddingModel
     ) -> tuple[Hit, ...]:
         self.vectors.append(vector)
+        self.modes.append(query.mode)
         return ()
 
 
@@ -60,11 +62,14 @@ async def test_a_query_is_embedded_where_vectors_count(query: SearchQuery, embed
     assert (asked.vectors[0] is not None, result.degraded) == (embeds, False)
 
 
-async def test_while_the_model_is_away_text_answers_alone_and_says_so() -> None:
+@pytest.mark.parametrize(
+    ("mode", "instead"), [(Mode.WEIGHTED, Mode.WEIGHTED), (Mode.RRF, Mode.RRF), (Mode.VECTOR, Mode.TEXT)]
+)
+async def test_while_the_model_is_away_text_answers_alone_and_says_so(mode: Mode, instead: Mode) -> None:
     asked, embedder = Asked(), FakeEmbedder()
     embedder.away = True
-    result = await Recall(asked, embedder).search(OWNER, SearchQuery(text="tea"))
-    assert (asked.vectors, result.degraded) == ([None], True)
+    result = await Recall(asked, embedder).search(OWNER, SearchQuery(text="tea", mode=mode))
+    assert (asked.vectors, asked.modes, result.degraded) == ([None], [instead], True)
 
 
 @pytest.mark.parametrize("state", [TurnState.STORED, TurnState.PARKED, TurnState.ERASED])

@@ -182,3 +182,13 @@ def test_the_schema_is_strict_all_the_way_down() -> None:
         assert part["additionalProperties"] is False
         assert set(part["required"]) == set(part["properties"])
     assert schema["$defs"]["FactAnswer"]["properties"]["category"]["enum"] == ["fact", "hobby"]
+
+
+def test_an_answer_that_nests_without_end_is_none() -> None:
+    with pytest.raises(UnusableAnswer):
+        read_answer(b'{"facts":' + b"[" * 100_000, request())
+
+
+def test_a_subject_holds_nothing_that_cannot_be_stored() -> None:
+    (fact,) = read_answer(answer({**GOOD, "subject": "user\0's car", "attribute": "a\0b"}), request()).facts
+    assert (fact.subject, fact.attribute) == ("user 's car", "a_b")

@@ -78,3 +78,10 @@ def test_what_only_the_assistant_or_the_system_says_is_not_read() -> None:
 
 def test_off_the_record_is_never_read() -> None:
     assert needs_no_reading(turn((Role.USER, "I live in Lisbon"), off_record=True))
+
+
+@pytest.mark.parametrize("question", ["Do you live in Lisbon?", "リスボンに住んでいますか？", "هل تعيش في لشبونة؟"])
+def test_a_question_is_known_by_its_mark_in_other_scripts_too(question: str) -> None:
+    said = turn((Role.USER, "Yes"))
+    assert not needs_no_reading(said, (ContextMessage(Role.ASSISTANT, question),))
+    assert not needs_no_reading(turn((Role.ASSISTANT, question), (Role.USER, "Yes")))

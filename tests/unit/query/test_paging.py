@@ -1,5 +1,9 @@
+from base64 import urlsafe_b64encode
+from dataclasses import asdict
 from datetime import UTC, datetime
+from hashlib import sha256
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -45,6 +49,15 @@ def test_a_token_is_good_for_its_owner_and_filters_only(owner: Owner, filters: F
 def test_any_other_text_is_no_token(text: str) -> None:
     with pytest.raises(InvalidRequest):
         paging.position(OWNER, Filters(), text)
+
+
+@pytest.mark.parametrize("micros", [2**63 - 1, -(2**63)])
+def test_a_token_that_somebody_made_leads_out_of_no_calendar(micros: int) -> None:
+    place = b"\x01" + micros.to_bytes(8, signed=True) + bytes(16)
+    bound = msgspec.json.encode([*OWNER, asdict(Filters())], order="deterministic")
+    made = urlsafe_b64encode(place + sha256(bound + place).digest()[:16]).decode()
+    with pytest.raises(InvalidRequest):
+        paging.position(OWNER, Filters(), made)
 
 
 def test_no_character_of_a_token_can_be_changed() -> None:

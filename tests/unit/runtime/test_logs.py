@@ -63,6 +63,11 @@ def test_other_libraries_log_the_same_way(stream: io.StringIO) -> None:
     assert (line["logger"], line["level"], line["event"]) == ("asyncpg", "warning", "lost 2 connections")
 
 
+def test_the_address_of_a_model_is_not_written_with_each_call(stream: io.StringIO) -> None:
+    logging.getLogger("httpx2").info('HTTP Request: POST %s "200"', "http://user:secret@models/v1")
+    assert _lines(stream) == []
+
+
 def test_what_is_below_the_level_is_not_written(stream: io.StringIO) -> None:
     structlog.get_logger("a").debug("no")
     logging.getLogger("aiokafka.consumer").info("no")

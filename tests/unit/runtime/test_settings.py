@@ -205,3 +205,27 @@ def test_every_setting_is_explained() -> None:
 def test_the_page_about_settings_is_current() -> None:
     page = Path(__file__).parents[3] / "docs" / "settings.md"
     assert page.read_text("utf-8") == settings_markdown(), "run: mnemo dev settings-docs > docs/settings.md"
+
+
+@pytest.mark.parametrize(
+    ("dsn", "fits"),
+    [
+        ("postgresql://u:p@h:5432/db", True),
+        ("postgresql://mnemo@/mnemo?host=%2Ftmp%2Fsocket", True),
+        ("postgresql:///db", True),
+        ("postgresql://u:p@h1:1,h2:2/db", True),
+        ("postgresql://u:p@[::1]:5432/db?sslmode=require", True),
+        ("postgresql://u:secret@h:port/db", False),
+        ("postgresql://u:sec/ret@h/db", False),
+        ("postgresql://u:secret@[::1/db", False),
+        ("mysql://u:secret@h/db", False),
+    ],
+)
+def test_the_address_of_postgres_is_one(dsn: str, fits: bool) -> None:
+    try:
+        assert load_settings({"MNEMO_POSTGRES_DSN": dsn}).postgres_dsn is not None
+        assert fits
+    except InvalidSettings as wrong:
+        assert not fits
+        assert "MNEMO_POSTGRES_DSN: must b" in str(wrong)
+        assert "sec" not in str(wrong)
