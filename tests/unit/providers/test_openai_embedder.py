@@ -47,7 +47,8 @@ async def test_who_asks_while_all_others_end_is_not_forgotten() -> None:
 
     async def last() -> int:
         await provider.now.wait()  # behind the requests, and before anybody noticed that they ended
-        return len(await asyncio.wait_for(embedder.embed(["late"]), 5))
+        async with asyncio.timeout(5):
+            return len(await embedder.embed(["late"]))
 
     late = asyncio.create_task(last())
     await asyncio.sleep(0)
@@ -60,6 +61,6 @@ async def test_who_asks_while_all_others_end_is_not_forgotten() -> None:
 async def test_an_answer_that_nests_without_end_is_no_answer() -> None:
     provider = Provider()
     provider.now.set()
-    provider.body = b'{"data":' + b"[" * 100_000
+    provider.body = b'{"more":' + b"[" * 100_000
     with pytest.raises(ModelUnavailable):
         await OpenAIEmbedder(provider, EmbeddingModel("m", 2)).embed(["x"])
