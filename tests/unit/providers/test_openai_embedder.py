@@ -62,5 +62,5 @@ async def test_an_answer_that_nests_without_end_is_no_answer() -> None:
     provider = Provider()
     provider.now.set()
     provider.body = b'{"more":' + b"[" * 100_000
-    with pytest.raises(ModelUnavailable):
+    with pytest.raises(ModelUnavailable, match="cannot be read"):
         await OpenAIEmbedder(provider, EmbeddingModel("m", 2)).embed(["x"])
