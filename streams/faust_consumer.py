@@ -18,7 +18,11 @@ from faust.transport.drivers.aiokafka import AIOKafkaConsumerThread, Consumer, T
 from faust.types import TP, Message
 from typing_extensions import override
 
+from streams import lenient_headers
+
 _log = structlog.get_logger(__name__)
+
+lenient_headers.install()
 
 Revoking = Callable[[], Awaitable[None]]
 Assigning = Callable[[], None]
