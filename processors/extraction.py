@@ -1,12 +1,15 @@
 """What is asked of a model that reads facts out of a window of turns, and what it gives back."""
 
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Final, Protocol
 
 from mnemostream.turns import Turn
 
 from processors.facts import Fact, Reading
 from processors.records import AppProfile, ContextMessage
+
+MAX_ANSWERS: Final = 3
+"""Answers that a model is asked for, for one window, before it counts as unusable."""
 
 
 @dataclass(frozen=True, slots=True)

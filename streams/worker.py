@@ -17,6 +17,7 @@ from typing_extensions import override
 
 from memory.reconcile import Reconciler
 from processors.errors import MnemoError, Unavailable
+from processors.extraction import MAX_ANSWERS
 from providers.assembly import open_embedder, open_reader
 from runtime.ops import Check, Heartbeat, OpsServer, Readiness
 from runtime.settings import InvalidSettings, Settings
@@ -190,12 +191,7 @@ class _WorkerProcess:
     def _stage(self, name: str, handle: Handle, database: Database, outlet: Outlet) -> StageApp:
         settings = self._settings
         metrics = StageMetrics(self._metrics, name)
-        attempt_seconds = (
-            settings.extraction_timeout_seconds
-            + settings.arbitration_timeout_seconds
-            + settings.embedding_timeout_seconds
-            + _SLACK_SECONDS
-        )
+        attempt_seconds = _attempt_seconds(settings, name)
         parker = Parker(
             outlet,
             TurnRepository(database),
@@ -248,6 +244,15 @@ class _WorkerProcess:
             if number % _LOOKS_A_PROBE == 0:
                 self._postgres = await _answers(database)
             await asyncio.sleep(_LOOK_SECONDS)
+
+
+def _attempt_seconds(settings: Settings, stage: str) -> float:
+    """What one attempt at a window may take: all that its models may, so that poison is told from an outage."""
+    models = {
+        "extract": MAX_ANSWERS * settings.extraction_timeout_seconds,
+        "reconcile": settings.arbitration_timeout_seconds,
+    }
+    return models[stage] + settings.embedding_timeout_seconds + _SLACK_SECONDS
 
 
 class _Apps(Worker):

@@ -4,21 +4,18 @@ import secrets
 import time
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 from mnemostream.turns import Reason
 
 from processors.answers import Dropped, Read, UnusableAnswer, categories_of, read_answer, strict_schema
 from processors.errors import Rejected
-from processors.extraction import ReadAnswer, ReadRequest
+from processors.extraction import MAX_ANSWERS, ReadAnswer, ReadRequest
 from processors.facts import MAX_FACT_BYTES, Reading
 from processors.prompts import render
 from providers.openai.client import Calls
 from providers.prompts import Instructions, load
-
-ATTEMPTS: Final = 3
-"""An answer that cannot be used is asked for again twice, with what is wrong with it."""
 
 
 class _Message(msgspec.Struct):
@@ -75,7 +72,7 @@ class OpenAIReader:
         messages = [{"role": "system", "content": prompt.system}, {"role": "user", "content": prompt.user}]
         began = time.perf_counter()
         tokens_in = tokens_out = 0
-        for attempt in range(1, ATTEMPTS + 1):
+        for attempt in range(1, MAX_ANSWERS + 1):
             completion = await self._complete(messages, categories)
             if completion is not None and completion.usage is not None:
                 tokens_in += completion.usage.prompt_tokens
@@ -84,9 +81,9 @@ class OpenAIReader:
             try:
                 read = self._understood(content, request, usable=usable)
             except UnusableAnswer as problem:
-                if attempt == ATTEMPTS:
+                if attempt == MAX_ANSWERS:
                     raise Rejected(
-                        Reason.MODEL_ANSWER_UNUSABLE, f"after {ATTEMPTS} answers of the model: {problem.rule}"
+                        Reason.MODEL_ANSWER_UNUSABLE, f"after {MAX_ANSWERS} answers of the model: {problem.rule}"
                     ) from None
                 messages = [*messages[:2], *_asked_again(content, problem)]
                 continue
