@@ -17,6 +17,7 @@ from mnemostream.v1 import memory_service_pb as pb
 from protobuf import Message
 
 from processors.effects import RequestId
+from processors.errors import InvalidRequest
 from processors.memories import Memory
 from processors.records import Owner
 from processors.search import Filters, MemoryPage, SearchQuery, SearchResult, TurnReport, TurnState
@@ -165,9 +166,12 @@ def methods(service: MemoryService) -> tuple[Method[Any, Any], ...]:
 
 
 def _redacted(statement: NewStatement, redact: Callable[[str], str]) -> NewStatement:
+    content = rules.content("content", redact(statement.content))
+    if content != statement.content and not content.replace(REDACTED, "").strip():
+        raise InvalidRequest("content", "must hold more than secrets, which are never kept")
     return replace(
         statement,
-        content=rules.content("content", redact(statement.content)),
+        content=content,
         data=_redacted_data(statement.data, redact) if statement.data is not None else None,
         tags=tuple(redact(tag) for tag in statement.tags),
         type=redact(statement.type) if statement.type is not None else None,

@@ -258,7 +258,7 @@ def memory(value: memories.Memory) -> pb.Memory:
         confirmed_at=_timestamp(value.confirmed_at),
         confirmations=value.confirmations,
         expires_at=_timestamp(value.expires_at),
-        fades_at=_timestamp(value.fades_at),
+        fades_at=None if value.pinned else _timestamp(value.fades_at),
         etag=str(value.version),
         sources=[_source(source) for source in value.sources],
     )

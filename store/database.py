@@ -39,6 +39,9 @@ _BY_INDEX: Final[LiteralString] = """;
     SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; SET enable_bitmapscan = off; SET jit = off
 """
 
+# A statement whose client is gone ends soon, and with it the locks that it holds.
+_NOTICE_THE_END: Final[LiteralString] = "; SET client_connection_check_interval = '2s'"
+
 _ENTER_WORKER: Final[LiteralString] = "SET ROLE mnemo_worker"
 _ENTER_QUERY: Final[LiteralString] = "SET ROLE mnemo_query"
 _ENTER_TIMER: Final[LiteralString] = "SET ROLE mnemo_timer"
@@ -170,7 +173,7 @@ async def _prepare(connection: "DirectConnection", role: Role) -> None:
             enter = _ENTER_OPERATOR
         case _:
             assert_never(role)
-    await connection.execute(enter)
+    await connection.execute(enter + _NOTICE_THE_END)
     schema = await connection.fetchval(_VECTOR_SCHEMA)
     await register_vector(connection, schema=schema)
     await connection.set_type_codec("jsonb", schema="pg_catalog", encoder=_jsonb, decoder=_json, format="binary")
@@ -201,9 +204,14 @@ class Plans:
 
 
 async def _roll_back(connection: "Connection") -> None:
-    """End the transaction, also where it was cancelled in the middle of a statement; else end the connection."""
+    """End the transaction, also where it was cancelled in the middle of a statement; else end the connection.
+
+    A cancellation that reaches Postgres before the statement does is lost, and the driver would wait for the statement's
+    end whatever time-out it is given: so the time limit is ours.
+    """
     try:
-        await connection.execute("ROLLBACK", timeout=_ROLL_BACK_SECONDS)
+        async with asyncio.timeout(_ROLL_BACK_SECONDS):
+            await connection.execute("ROLLBACK")
     except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError):
         _end(connection)
     except BaseException:

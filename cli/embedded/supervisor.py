@@ -57,12 +57,13 @@ class Watched:
 
 @dataclass(slots=True)
 class Supervisor:
-    """Watches services until it is interrupted. `say` tells the person at the terminal.
+    """Watches services until it is interrupted. `say` tells the person at the terminal; `restarted` follows a restart.
 
     All in one thread: a service's process ends with the thread that started it.
     """
 
     say: Callable[[str], None]
+    restarted: Callable[[], None] = lambda: None
     _watched: list["Watched"] = field(default_factory=list)
 
     def watch(self, name: str, service: Service, now: float | None = None) -> "Watched":
@@ -94,6 +95,7 @@ class Supervisor:
         except EmbeddedError as error:
             self.say(str(error))
         else:
+            self.restarted()
             self.say(f"{watched.name} runs again")
 
 

@@ -8,7 +8,7 @@ import os
 import signal
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 from types import FrameType
@@ -115,7 +115,7 @@ class System:
 
     def stay(self) -> NoReturn:
         """Watch over what runs, until interrupted."""
-        supervisor = Supervisor(self._say)
+        supervisor = Supervisor(self._say, self._tell_processes)
         if self._postgres:
             supervisor.watch("Postgres", self._postgres)
         if self._kafka:
@@ -123,6 +123,12 @@ class System:
         for name, process in self._ours.items():
             supervisor.watch(name, process)
         supervisor.run()
+
+    def _tell_processes(self) -> None:
+        """Make the pids of now known, after one of the processes was started again."""
+        state = read_state(self._dir)
+        if state:
+            write_state(replace(state, processes=self._pids()))
 
     def down(self) -> None:
         """End all of it in order: worker and query finish what they began, then Kafka, then Postgres."""
@@ -247,7 +253,6 @@ class System:
         }
 
     def _state(self, query_port: int, grpc_port: int, key_file: Path) -> State:
-        services = {"postgres": self._postgres, "kafka": self._kafka, **self._ours}
         return State(
             data_dir=self._dir,
             supervisor=self._us,
@@ -258,10 +263,14 @@ class System:
             app=self._options.app,
             key_file=key_file,
             logs=self._logs,
-            processes={name: service.pid for name, service in services.items() if service and service.pid},
+            processes=self._pids(),
             ops_urls={name: process.ops_url for name, process in self._ours.items()},
             notes=tuple(self._notes),
         )
+
+    def _pids(self) -> dict[str, int]:
+        services = {"postgres": self._postgres, "kafka": self._kafka, **self._ours}
+        return {name: service.pid for name, service in services.items() if service and service.pid}
 
     def _bootstrap_servers(self) -> str:
         if self._kafka:

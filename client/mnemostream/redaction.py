@@ -69,9 +69,11 @@ def redact(text: str) -> Redaction:
 
 
 def redact_turn(turn: Turn) -> tuple[Turn, Mapping[str, int]]:
-    """`turn` without secrets in what people and tools said: contents, names, recalled texts, strings in the metadata.
+    """`turn` without secrets in what people and tools said: contents, names and ids of messages, recalled texts,
+    strings in the metadata.
 
-    A string in the metadata is read together with the name it stands under. Ids stay as they are.
+    A string in the metadata is read together with the name it stands under. The turn's own id, its owner and its
+    session stay as they are: they are what it is found by.
     """
     counts: Counter[str] = Counter()
 
@@ -89,7 +91,8 @@ def redact_turn(turn: Turn) -> tuple[Turn, Mapping[str, int]]:
 
 
 def _clean_message(message: Message, content: str, clean: Callable[[str], str]) -> Message:
-    return replace(message, content=content, name=None if message.name is None else clean(message.name))
+    name = None if message.name is None else clean(message.name)
+    return replace(message, content=content, name=name, id=None if message.id is None else clean(message.id))
 
 
 def _clean_metadata(value: Any, name: str, counts: Counter[str]) -> Any:

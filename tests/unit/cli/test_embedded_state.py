@@ -203,7 +203,8 @@ class Flaky:
 
 def test_who_ends_is_started_after_its_pause_and_who_ran_long_starts_afresh() -> None:
     said: list[str] = []
-    service, supervisor = Flaky(), Supervisor(said.append)
+    service = Flaky()
+    supervisor = Supervisor(said.append, lambda: said.append(f"start {service.starts}"))
     watched = supervisor.watch("worker", service, now=0)
 
     for now in (10, 10.5, 11):  # 1 s after the first end
@@ -219,4 +220,5 @@ def test_who_ends_is_started_after_its_pause_and_who_ran_long_starts_afresh() ->
         supervisor.look_after(watched, now)
     assert service.starts == 3
     assert said[0] == "worker ended unexpectedly; starting it again in 1 s"
-    assert said[2] == "worker ended unexpectedly; starting it again in 2 s"
+    assert said[1:3] == ["start 1", "worker runs again"]
+    assert said[3] == "worker ended unexpectedly; starting it again in 2 s"

@@ -238,3 +238,11 @@ def test_a_turn_is_redacted_in_contents_names_recalled_and_metadata() -> None:
 def test_a_turn_without_secrets_is_given_back_as_it_is() -> None:
     said = turn(app="acme", owner="u", messages=[("user", "hi")], metadata={"password": "wrong"})
     assert redact_turn(said) == (said, {})
+
+
+def test_a_messages_id_and_name_are_redacted_and_the_turns_own_id_is_not() -> None:
+    secret = "sk-proj-" + "a1B2c3D4" * 6
+    said = turn(app="acme", owner="u", messages=[Message(Role.USER, "hi", id=secret, name=secret)], id=secret)
+    redacted, counts = redact_turn(said)
+    assert (redacted.id, redacted.messages[0].id, redacted.messages[0].name) == (secret, REDACTED, REDACTED)
+    assert sum(counts.values()) == 2

@@ -11,6 +11,7 @@ from processors.errors import InvalidRequest
 from processors.memories import Source
 from processors.records import Owner
 from processors.search import Filters, Mode, TurnReport, TurnState, Weights
+from query import wire
 from query.auth import Caller
 from query.errors import NotFound, TurnNotOver, TurnParked
 from tests.fakes.query import Behind, memory_named, parts
@@ -249,6 +250,14 @@ async def test_a_statement_is_redacted_like_a_turn() -> None:
     assert key[:64] not in statement.tags
 
 
+async def test_a_statement_that_is_all_secret_is_refused() -> None:
+    behind = Behind()
+    request = pb.CreateMemoryRequest(owner="u", content="my key is sk-proj-" + "Ab3dEf6hIj9kLm2n" * 4)
+    with pytest.raises(InvalidRequest, match="content"):
+        await parts(behind, redact=sanitize_lines).service.create_memory(request, CALLER)
+    assert behind.told == []
+
+
 async def test_a_request_id_is_bound_to_the_body() -> None:
     behind = Behind()
     service = parts(behind).service
@@ -262,3 +271,10 @@ async def test_a_request_id_is_bound_to_the_body() -> None:
     assert hashes[0] == hashes[1]
     assert len(set(hashes)) == 4
     assert {(r.method, r.request_id) for _, _, r, _ in behind.told if r is not None} == {("CreateMemory", "r")}
+
+
+def test_what_is_pinned_shows_no_end_of_fading() -> None:
+    fading = memory_named("m", MINE, fades_at=NOON)
+    pinned = memory_named("m", MINE, fades_at=NOON, pinned=True)
+    assert wire.memory(fading).fades_at == Timestamp.from_datetime(NOON)
+    assert wire.memory(pinned).fades_at is None
