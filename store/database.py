@@ -206,7 +206,7 @@ class Plans:
 async def _roll_back(connection: "Connection") -> None:
     """End the transaction, also where it was cancelled in the middle of a statement; else end the connection.
 
-    A cancellation that reaches Postgres before the statement does is lost, and the driver would wait for the statement's
+    A cancellation that reaches Postgres before the statement is lost, and the driver would wait for the statement's
     end whatever time-out it is given: so the time limit is ours.
     """
     try:
