@@ -87,6 +87,12 @@ async def open_embedder(settings: Settings, *, cache_entries: int = 10_000) -> A
         yield cache
 
 
+def check_models(settings: Settings) -> None:
+    """Raises InvalidSettings where the models that the settings name cannot be asked. Opens nothing."""
+    if "openai" in {settings.model_provider, settings.embedding_provider}:
+        _key(settings)
+
+
 def _key(settings: Settings) -> str | None:
     """The key that the settings give; none is needed for a server of one's own."""
     if settings.openai_api_key is not None:

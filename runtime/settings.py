@@ -254,6 +254,8 @@ def _openai_defaults(values: Mapping[str, Any], environ: Mapping[str, str]) -> d
 
 def _complaints(error: ValidationError) -> Iterable[str]:
     for found in error.errors(include_url=False, include_context=False, include_input=False):
+        if found["type"] == "default_factory_not_called":
+            continue  # its default follows another setting, which has a complaint of its own
         rule = found["msg"].removeprefix("Value error, ")
         yield f"{PREFIX}{str(found['loc'][0]).upper()}: {rule}" if found["loc"] else rule
 

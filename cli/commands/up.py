@@ -97,6 +97,7 @@ def _settings(
     ctx: typer.Context, model_provider: str | None, openai_api_key: str | None, openai_base_url: str | None
 ) -> "Settings":
     """Those of the environment and the file, with the model that was asked for."""
+    from providers.assembly import check_models
     from runtime.settings import load_settings
 
     if model_provider is None and (openai_api_key or openai_base_url):
@@ -107,7 +108,9 @@ def _settings(
         "openai_api_key": openai_api_key,
         "openai_base_url": openai_base_url,
     }
-    return load_settings(config=invocation.config, **given)
+    settings = load_settings(config=invocation.config, **given)
+    check_models(settings)
+    return settings
 
 
 def _options(settings: "Settings", data_dir: Path | None, **given: Any) -> "UpOptions":

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from uuid import UUID
 
 import pytest
@@ -95,3 +96,12 @@ def test_the_page_about_settings_is_printed(mnemo: Mnemo) -> None:
     from runtime.reference import settings_markdown
 
     assert mnemo("dev", "settings-docs").stdout == settings_markdown()
+
+
+def test_up_without_the_key_that_its_model_needs_is_refused_before_anything_starts(
+    mnemo: Mnemo, tmp_path: Path
+) -> None:
+    result = mnemo("up", "--detach", "--model-provider", "openai", "--data-dir", str(tmp_path / "data"))
+    assert result.exit_code == 2
+    assert "MNEMO_OPENAI_API_KEY" in result.stderr
+    assert not (tmp_path / "data").exists()

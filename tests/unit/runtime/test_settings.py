@@ -228,3 +228,9 @@ def test_the_address_of_postgres_is_one(dsn: str, fits: bool) -> None:
     with pytest.raises(InvalidSettings, match="MNEMO_POSTGRES_DSN: must be") as wrong:
         load_settings(environ)
     assert "sec" not in str(wrong.value)
+
+
+def test_a_wrong_provider_is_one_complaint_not_two() -> None:
+    with pytest.raises(InvalidSettings) as wrong:
+        load_settings({"MNEMO_MODEL_PROVIDER": "bogus"})
+    assert str(wrong.value).splitlines() == ["MNEMO_MODEL_PROVIDER: Input should be 'local' or 'openai'"]
