@@ -13,17 +13,26 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import re2
+from mnemostream.folding import foldings
 from mnemostream.secret_rules import RULES
 from mnemostream.turns import Message, Turn
 
 REDACTED: Final = "[REDACTED]"
 _LINE: Final = re.compile(r"([^\r\n]*)(\r\n|\r|\n|\Z)")
-_BLOCK: Final = re.compile(r"-----(BEGIN|END)[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
+_BLOCK: Final = re.compile(
+    r"-{4,5} ?(?P<mark>BEGIN|END)[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)? ?-{4,5}"
+    r"|(?P<putty>PuTTY-User-Key-File)-[0-9]|(?P<mac>Private-MAC):"
+)
+_KEY_MATERIAL: Final = re2.compile(rb"[\s>|*#/\"'+\\,;-]*(?:[A-Za-z0-9+/=\\]*|[A-Za-z0-9-]{1,30}: .*)[\s\"'+\\,;)-]*")
+"""A line that can stand inside a key's block: base64, a header, nothing; quoted or indented however people do it."""
+
 _MATCHER_BYTES: Final = 64 * 1024 * 1024
 """RE2's cache of states for the whole table; it starts over when it is full, so this is speed, not correctness."""
 
 _LOOKAHEAD_BYTES: Final = 200
 """How much of the rest of a line a check sees: enough to tell a sentence's end, and no more work on a long line."""
+_VALUE_BYTES: Final = 400
+"""How much of a value a check sees. No secret needs more to be known for one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,25 +56,63 @@ def sanitize_lines(text: str) -> str:
 def redact(text: str) -> Redaction:
     """`text` without its secrets, and what was taken. Doing it again changes nothing."""
     matcher = _matcher()
-    if not matcher.suspects(text):
+    if not any(map(matcher.suspects, foldings(text))):
         return Redaction(text, {})
     counts: Counter[str] = Counter()
     pieces: list[str] = []
-    in_block = False
+    block = _Block(text)
     for match in _LINE.finditer(text):
         line, ending = match.groups()
-        if in_block:
-            in_block = not _closes_block(line)
-            pieces.append(REDACTED + ending if line else ending)
+        if not line:
+            pieces.append(ending)
             continue
-        rule = matcher.rule_for(line) if line else None
+        if block.goes_on(line, match.end()):
+            pieces.append(REDACTED + ending)
+            continue
+        rule = matcher.rule_for(line)
         if rule is None:
             pieces.append(line + ending)
             continue
         counts[rule] += 1
-        in_block = _opens_block(line)
+        block.begins(line)
         pieces.append(REDACTED + ending)
     return Redaction("".join(pieces) if counts else text, dict(counts))
+
+
+class _Block:
+    """The private key that the lines are in, if they are in one.
+
+    One with an end takes everything up to it. One without ends where the lines stop to look like a key, so that a text
+    that was cut, or that only names the mark, does not lose the rest.
+    """
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._last_end: int | None = None
+        self._open = False
+
+    def begins(self, line: str) -> None:
+        """A line of its own was redacted: a block may have begun in it."""
+        self._open = [_begins(match) for match in _BLOCK.finditer(line)][-1:] == [True]
+        if self._open and self._last_end is None:
+            ends = (match.start() for match in _BLOCK.finditer(self._text) if not _begins(match))
+            self._last_end = max(ends, default=-1)
+
+    def goes_on(self, line: str, end: int) -> bool:
+        """Whether `line`, which ends at `end` of the text, belongs to the block; the block's own last line does."""
+        if not self._open:
+            return False
+        marks = [_begins(match) for match in _BLOCK.finditer(line)]
+        if marks:
+            self._open = marks[-1]
+        elif end > (self._last_end or 0) and _KEY_MATERIAL.fullmatch(_utf8(line)) is None:
+            self._open = False
+            return False
+        return True
+
+
+def _begins(match: re.Match[str]) -> bool:
+    return match["mark"] == "BEGIN" or match["putty"] is not None
 
 
 def redact_turn(turn: Turn) -> tuple[Turn, Mapping[str, int]]:
@@ -108,20 +155,13 @@ def _clean_metadata(value: Any, name: str, counts: Counter[str]) -> Any:
             return {inner: _clean_metadata(item, inner, counts) for inner, item in value.items()}
         case list():
             return [_clean_metadata(item, name, counts) for item in value]
+        case bool():
+            return value
+        case int():
+            cleaned = _clean_metadata(str(value), name, counts)
+            return value if cleaned == str(value) else cleaned
         case _:
             return value
-
-
-def _block_marks(line: str) -> list[str]:
-    return [match.group(1) for match in _BLOCK.finditer(line)]
-
-
-def _opens_block(line: str) -> bool:
-    return _block_marks(line)[-1:] == ["BEGIN"]
-
-
-def _closes_block(line: str) -> bool:
-    return _block_marks(line)[-1:] == ["END"]
 
 
 class _Matcher:
@@ -136,22 +176,29 @@ class _Matcher:
         self._any.Compile()
         self._patterns = [re2.compile(rule.pattern.encode(), options) for rule in RULES]
 
-    def suspects(self, text: str) -> list[int]:
-        """The rules whose patterns occur in `text`, in the order of the table; their checks have not spoken yet."""
-        return sorted(self._any.Match(_utf8(text)) or ())
+    def suspects(self, folded: str) -> list[int]:
+        """The rules whose patterns occur in `folded`, in the order of the table; their checks have not spoken yet."""
+        return sorted(self._any.Match(_utf8(folded)) or ())
 
     def rule_for(self, line: str) -> str | None:
         """The first rule that finds a secret in `line`."""
-        encoded = _utf8(line)
-        return next((RULES[index].name for index in self.suspects(line) if self._holds(index, encoded)), None)
+        for folded in foldings(line):
+            encoded = _utf8(folded)
+            for index in self.suspects(folded):
+                if self._holds(index, encoded):
+                    return RULES[index].name
+        return None
 
     def _holds(self, index: int, line: bytes) -> bool:
         check = RULES[index].check
         if check is None:
             return True
         for match in self._patterns[index].finditer(line):
-            groups = match.groups(default=b"") or (match.group(0),)
-            if check(tuple(map(_text, groups)), _text(line[match.end() : match.end() + _LOOKAHEAD_BYTES])):
+            found = match.groups(default=b"") or (match.group(0),)
+            if check(
+                tuple(_text(value[:_VALUE_BYTES]) for value in found),
+                _text(line[match.end() : match.end() + _LOOKAHEAD_BYTES]),
+            ):
                 return True
         return False
 

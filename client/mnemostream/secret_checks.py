@@ -3,140 +3,289 @@
 Each check gets the groups that its pattern captured (the whole match where it captured none) and the rest of the line.
 """
 
+import base64
 import re
+from itertools import pairwise
 from typing import Final
 
-_COUNTRIES: Final = {
-    15: "NO",
-    16: "BE",
-    18: "DK FI FK FO GL NL SD",
-    19: "MK SI",
-    20: "AT BA EE KZ LT LU MN XK",
-    21: "CH HR LI LV",
-    22: "BG BH CR DE GB GE IE ME RS VA",
-    23: "AE GI IL IQ OM SO TL",
-    24: "AD CZ ES MD PK RO SA SE SK TN VG",
-    25: "LY PT ST",
-    26: "IS TR",
-    27: "BI DJ FR GR IT MC MR SM",
-    28: "AL AZ BY CY DO GT HU LB NI PL SV",
-    29: "BR EG PS QA UA",
-    30: "JO KW MU YE",
-    31: "MT SC",
-    32: "LC",
-    33: "RU",
-}
-"""By the length of their IBANs, from the registry of ISO 13616."""
-_IBAN_LENGTHS: Final = {country: length for length, names in _COUNTRIES.items() for country in names.split()}
-_CARD: Final = re.compile(
-    r"4[0-9]{15}(?:[0-9]{3})?|(?:5[1-5][0-9]{2}|222[1-9]|22[3-9][0-9]|2[3-6][0-9]{2}|27[01][0-9]|2720)[0-9]{12}"
-    r"|3[47][0-9]{13}|(?:6011|64[4-9][0-9]|65[0-9]{2})[0-9]{12}|35(?:2[89]|[3-8][0-9])[0-9]{12}"
-    r"|3(?:0[0-5]|[68][0-9])[0-9]{11}|62[0-9]{14,17}|(?:50|5[6-9]|6[0-9])[0-9]{14}"
-)
-"""The prefixes and lengths that card networks issue; without them one number in ten of 16 digits would pass Luhn."""
+from mnemostream.secret_words import ABOUT_ONE, ENDS_ABROAD, ENDS_ENGLISH, GLUE, TOPICS
+
 _PLAIN_WORD: Final = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
 _INNER_CAPITAL: Final = re.compile(r"[a-z][A-Z]")
-_IDENTIFIER_PATH: Final = re.compile(r"[A-Za-z_]\w*(?:(?:\.|->|::)[A-Za-z_]\w*)+[\[\])]*")
-_REFERENCE: Final = re.compile(r"[<${%\[(]|https?://|process\.env|os\.environ", re.IGNORECASE)
-_ABOUT_CODE: Final = re.compile(r"pass|pwd|secret|token|value|field|input|config|env|string|hash", re.IGNORECASE)
-_DESCRIBES: Final = re.compile(r"(?:ed|ing|able|ible|ful|less|ous|ly)$")
-_WRAPPING: Final = "\"'`“”‘’«»,;:)]}"
-_SHORTEST_PASSWORD: Final = 4
-_WORDS_IN_A_PHRASE: Final = 4
-_GLUE: Final = frozenset(
-    ["a", "an", "and", "are", "as", "at", "be", "but", "for", "i", "in", "is", "it", "my", "not", "of", "or", "so"]
+_IDENTIFIER_PATH: Final = re.compile(r"[&*@]?[A-Za-z_]\w*(?:(?:\??\.|->|::)[A-Za-z_]\w*)+(?:[\[\])!?;,]|\(.*)*")
+_CALL: Final = re.compile(r"[A-Za-z_][\w.:>-]*\(")
+_TYPE: Final = re.compile(
+    r"[&*]?(?:\[\])?(?:str|string|bytes?|optional|option|secretstr|mapped|annotated|union|list|literal|char|text|any|"
+    r"n?varchar|int|bool|final|(?:not)?required|unknown|password|null)(?:[\[<({!?|\]].*)?",
+    re.IGNORECASE,
 )
-_WORDS_ABOUT: Final = """
-about above absent again all already also alt always an and any anything available bad base64 basic because been
-before being below best better blank bool boolean both broken but bytes can case-insensitive case-sensitive clear
-complex complicated confidential correct correcta correta crucial dead default different difficult down débil easy
-either else empty enough errada essential even every everything faible falsch false fine for forte fraca from fuerte
-fun given gone good great half hard hash hashes here hidden high how important in-progress incorrect incorrecta
-incorrecte insecure insegura int integer invalid it its just kept key known kurz lame lang last leer left less like
-local long lost lower lowercase mandatory maybe mine missing more most much must muy my neu never new nicht nil no
-none not nothing now null obvious off okay old on once only open optional ours out over overdue perfect permanent
-plain plaintext please poor possible present private public quite random rather reset richtig right safe same
-schwach secret secretstr secure segura sehr sensitive set short sicher simple so some something sometimes somewhere
-soon stark still str string strong stuck such super sure temporary terrible text that the their them then there
-these they this those to token too trivial true true/false type ugly unclear undefined under unique unknown unsafe
-unsicher until up upper uppercase useful useless valid value varchar very visible weak weird well what when where
-which who why will wise with without wrong yes yet you your yours
-"""
-_NOT_A_SECRET: Final = frozenset(_WORDS_ABOUT.split())
-"""What people write behind "password is" when they talk about one, and names of types and constants in code."""
-
-
-def is_card_number(groups: tuple[str, ...], _rest: str) -> bool:
-    """A number that a card network issues, with the right check digit (Luhn)."""
-    digits = re.sub(r"[ -]", "", groups[0])
-    if _CARD.fullmatch(digits) is None or len(set(digits)) == 1:
-        return False
-    doubled = (int(digit) * 2 for digit in digits[-2::-2])
-    total = sum(int(digit) for digit in digits[-1::-2]) + sum(value - 9 if value > 9 else value for value in doubled)
-    return total % 10 == 0
-
-
-def is_iban(groups: tuple[str, ...], _rest: str) -> bool:
-    """An account number of its country's length with the right check digits (ISO 13616, mod 97)."""
-    compact = re.sub(r"[ -]", "", groups[0]).upper()
-    length = _IBAN_LENGTHS.get(compact[:2])
-    if length is None or len(compact) < length:
-        return False
-    account = compact[4:length] + compact[:4]
-    return int("".join(str(int(sign, 36)) for sign in account)) % 97 == 1
+_VARIABLE: Final = re.compile(r"[A-Za-z_]*_[A-Za-z_]*")
+_REFERENCE: Final = re.compile(
+    r"[<${%\[(]|\.\.\.|…|[a-z]+://|process\.env|os\.environ|vault:|secret:|!(?:ref|sub|vault|env|getatt)\b"
+    r"|(?:\.{0,2}|~)/\w+/|[a-z_]+\[",
+    re.IGNORECASE,
+)
+_STANDS_FOR_ONE: Final = (
+    *(
+        "your_",
+        "your-",
+        "my_password",
+        "xxxx",
+        "****",
+        "....",
+        "----",
+        "[redacted",
+        "redacted",
+        "<redacted",
+        "example_",
+    ),
+    *("change_me", "insert_", "replace_", "todo", "…", "•", "●"),
+)
+_ABOUT_CODE: Final = re.compile(r"pass|pwd|secret|token|value|field|input|config|env|string|hash", re.IGNORECASE)
+_NAME_IN_CODE: Final = re.compile(
+    r"pass(?:w|_|$)|pwd|token|hash|input|field|param|arg|env|cfg|config|user|value|str|key|credential|auth|from|get",
+    re.IGNORECASE,
+)
+_CHOICE: Final = re.compile(r"[A-Za-z]+[|/,:;]")
+_SIZE: Final = re.compile(r"[0-9]{1,4}(?:[-–+][0-9]{0,4})?")
+_UNIT: Final = re.compile(
+    r"\s*(?:or more |to \d+ |bis \d+ |a \d+ )?(?:char|bit|byte|digit|letter|symbol|word|day|hour|minute|month|year"
+    r"|zeichen|stellen|car[aá]ct|lettre|caratteri|tekens|символ|dias|días|jours|tage)",
+    re.IGNORECASE,
+)
+_ENDS_ENGLISH: Final = re.compile(ENDS_ENGLISH)
+_ENDS_ABROAD: Final = re.compile(f"{ENDS_ENGLISH}|{ENDS_ABROAD}")
+_ENGLISH_LABEL: Final = re.compile(r"pass|pwd|pw|(?:seed|recovery)", re.IGNORECASE)
+_ENGLISH_VERB: Final = re.compile(
+    r"\b(?:is|are|was|were|be|been|set|changed|reset|updated)\b|[:=：>]|['’]s", re.IGNORECASE
+)
+_TWO_MEANINGS: Final = frozenset(["parola", "parolă", "parola chiave", "mdp"])
+"""Labels that are common words as well: a password behind them has to look like one."""
+_SENTENCE_GOES_ON: Final = re.compile(
+    r"\s+(?:and|but|so|for|if|please|btw|by the way|ok|okay|thanks|don['’]t|do not|just|in case|und|aber|y|e|et|mas"
+    r"|mais|pero|ma|en|и)\b",
+    re.IGNORECASE,
+)
+_NAMED_SCHEME: Final = re.compile(
+    r"(?:sha|md|argon|pbkdf|bcrypt|scrypt|oauth|base|aes|rsa|utf|rfc|iso|nist|cve|http|tls|ssl|web|v|w|q|p|ntlm|win"
+    r"|windows|python|php|http|id|ipv|s)-?[0-9][\w.-]*|argon2id?|1password|[0-9]+(?:st|nd|rd|th|[a-z]{1,7})"
+    r"|[0-9]{1,4}(?:[-/:.][0-9A-Za-z]+)+|[a-z]+[0-9]{1,3}[.)]?",
+    re.IGNORECASE,
+)
+_INNER_SIGN: Final = re.compile(r"\w[!@#$%^&*?]\w")
+_OF_CODE: Final = re.compile(r"[()=/\\|:]")
+_DATE_OR_VERSION: Final = re.compile(
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}.*|v?[0-9]+(?:\.[0-9A-Za-z]+)+|[a-z_]+[0-9]{1,2}", re.IGNORECASE
+)
+_SHORTEST_KEY_OF_DIGITS: Final = 10
+_STANDARD: Final = re.compile(
+    r"(?:sha|md|argon|pbkdf|aes|hmac|iso|rfc|cve|utf|nist)[-_]?[0-9].*|[0-9]+[-:.][0-9].*", re.IGNORECASE
+)
+_ADDRESS: Final = re.compile(
+    r"[^@\s]*@(?:[\w-]+\.)+\w+|(?:[\w-]+\.)+[A-Za-z]{2,6}(?:[:/].*)?|[#$€£]?[0-9.,]+[%€$kKmM]?"
+)
+_WRAPPING: Final = "\"'`“”‘’«»„「」『』,;:)]}*|\\"
+_SHORTEST_PASSWORD: Final = 4
+_SHORTEST_STRONG: Final = 6
+_WORDS_IN_A_PHRASE: Final = 4
+_WORD_IN_QUOTES: Final = re.compile(r"[\w'’!@#$%&*-]+")
+_WORDS_IN_QUOTES: Final = range(2, 9)
+_WORDS_AFTER_A_LABEL: Final = 14
+_JOINS: Final = frozenset(
+    [
+        *["is", "was", "are", "to", "now", "be", "-", "->", ">", "|", "=", ":"],
+        *["ist", "war", "lautet", "es", "era", "é", "e", "est", "è", "je", "là", "это"],
+    ]
+)
 
 
 def looks_random(groups: tuple[str, ...], _rest: str) -> bool:
-    """A made-up string rather than words or an identifier: digits among letters, or long with mixed case."""
-    value = groups[0].strip(_WRAPPING)
-    if _is_reference(value) or len(value) < 8 or not any(sign.isalpha() for sign in value):
+    """A made-up string rather than words or an identifier: digits among letters, or long and jumbled."""
+    value = groups[-1].strip(_WRAPPING)
+    if len(value) < 8 or not any(map(str.isalpha, value)):
         return False
-    digits = sum(sign.isdigit() for sign in value)
-    if digits >= 2 or (digits == 1 and len(value) >= 20):
-        return True
-    return len(value) >= 20 and value.isalnum() and not (value.islower() or value.isupper() or value.istitle())
+    digits = sum(map(str.isdigit, value))
+    made_up = digits >= 2 or (digits == 1 and len(value) >= 20) or (len(value) >= 20 and _is_unspeakable(value))
+    return made_up and not is_reference(value)
+
+
+def _is_unspeakable(value: str) -> bool:
+    return value.isalnum() and (_is_jumbled(value) or (len(value) >= 24 and value.islower()))
+
+
+def is_labelled_key(groups: tuple[str, ...], rest: str) -> bool:
+    """What stands behind "token:" is one: made up, and neither a date nor a version nor a name in code."""
+    value = groups[-1].strip(_WRAPPING)
+    if _DATE_OR_VERSION.fullmatch(value):
+        return False
+    if value.isdigit():
+        return len(value) >= _SHORTEST_KEY_OF_DIGITS
+    return looks_random((value,), rest) or (len(value) >= 8 and _is_strong(value))
+
+
+def is_bare_aws_secret(groups: tuple[str, ...], _rest: str) -> bool:
+    """Forty signs of base64 that are no words, no path and no hash."""
+    value = groups[0]
+    mixed = any(map(str.islower, value)) and any(map(str.isupper, value)) and any(map(str.isdigit, value))
+    return mixed and _runs(value) >= 16 and not _says_something(value)
+
+
+def is_wrapped_key(groups: tuple[str, ...], _rest: str) -> bool:
+    """Base64 of a private key's block, as Kubernetes and CI variables hold them."""
+    value = groups[0][:200]
+    return b"PRIVATE KEY" in base64.b64decode(value[: len(value) // 4 * 4])
 
 
 def is_written_out(groups: tuple[str, ...], _rest: str) -> bool:
-    """A password inside an address, and not a sign that stands for one."""
-    return not _is_reference(groups[0])
+    """A password inside an address or a header, and not a sign or a word that stands for one."""
+    value = groups[-1]
+    return not is_reference(value) and re.sub(r"[^a-z]", "", value.casefold()) not in _IN_EXAMPLES
+
+
+_IN_EXAMPLES: Final = frozenset(
+    ["authentication", "authorization", "credentials", "required", "accesstoken", "yourtoken"]
+)
 
 
 def is_password(groups: tuple[str, ...], rest: str) -> bool:
     """What stands behind "password is" is one, and not a word about it ("wrong", "required", a type, a variable).
 
-    groups: the label, the opening quote or nothing, the value up to the next space.
+    groups: the label, what joins it to the value, the opening quote or nothing, the value up to the next space.
     """
-    label, quote, raw = groups
+    label, means, quote, raw = groups
     value = raw.strip(_WRAPPING).rstrip(".!?") or raw
     word = value.casefold()
-    if "phrase" in label.casefold() and _is_phrase((raw + rest).casefold().split()):
+    if re.search("phrase| words", label, re.IGNORECASE) and _is_phrase((raw + rest).casefold().split()):
         return True
-    if word in _NOT_A_SECRET or _is_reference(value):
+    if word in ABOUT_ONE or is_reference(value) or len(value) < _SHORTEST_PASSWORD:
         return False
-    if len(value) < _SHORTEST_PASSWORD:
-        return False
+    if label.casefold() in _TWO_MEANINGS:
+        return _is_strong(value)
     if _PLAIN_WORD.fullmatch(value) is None:
-        return True
+        return not _is_rule_or_code(value, rest, quoted=bool(quote))
     if _INNER_CAPITAL.search(value):
         return _ABOUT_CODE.search(value) is None
     if quote:
         return raw.rstrip(",;)]}.")[-1:] in _WRAPPING
-    ends_here = not rest.strip() or raw[-1] in ".,;!?\"'" or rest.lstrip()[:1] in ",;)-–"
-    return ends_here and _DESCRIBES.search(word) is None and _ABOUT_CODE.search(word) is None
+    english = _ENGLISH_LABEL.match(label) and _ENGLISH_VERB.search(means)
+    ends_here = (
+        not rest.strip() or raw[-1] in ".,;!?\"'" or rest.lstrip()[:1] in ",;)-–(" or _SENTENCE_GOES_ON.match(rest)
+    )
+    describes = (_ENDS_ENGLISH if english else _ENDS_ABROAD).search(word)
+    return bool(ends_here) and describes is None and _ABOUT_CODE.search(word) is None
+
+
+def is_quoted_phrase(groups: tuple[str, ...], _rest: str) -> bool:
+    """Several words in quotes behind a label: a password, unless they say something about one."""
+    phrase = next(filter(None, groups[::-1])).casefold().strip()
+    words = phrase.rstrip(".!?").split()
+    if (
+        len(words) not in _WORDS_IN_QUOTES
+        or not GLUE.isdisjoint(words)
+        or not all(map(_WORD_IN_QUOTES.fullmatch, words))
+    ):
+        return False
+    if words[0] in ABOUT_ONE - {"correct"} or _ENDS_ENGLISH.search(words[0]):
+        return False
+    return not any(map(_ABOUT_CODE.search, words))
+
+
+def is_password_by_itself(groups: tuple[str, ...], _rest: str) -> bool:
+    """A password near its label, without the words that would make it one: it has to look like one."""
+    return _is_strong(groups[-1].strip(_WRAPPING).rstrip(".!?"))
+
+
+def is_password_further_on(groups: tuple[str, ...], _rest: str) -> bool:
+    """A password further on in its label's sentence, right behind the label or behind a word that joins them.
+
+    It has to look like one, and what follows the label must not make another thing of it (the password policy).
+    """
+    before = ""
+    for place, raw in enumerate(groups[0].split()[:_WORDS_AFTER_A_LABEL]):
+        word = raw.strip(_WRAPPING).rstrip(".!?").casefold()
+        if place <= 2 and word in TOPICS:
+            return False
+        if (place == 0 or before in _JOINS or before.endswith((":", "="))) and _is_strong(
+            raw.strip(_WRAPPING).rstrip(".!?")
+        ):
+            return True
+        if raw[-1] in ".!?;":
+            return False
+        before = raw.casefold()
+    return False
+
+
+def is_code(groups: tuple[str, ...], rest: str) -> bool:
+    """A short number that opens something, and neither a year's date nor part of a longer number."""
+    return re.match(r"[./-]?[0-9]|%|\s*(?:€|\$|eur\b|usd\b|km\b|kg\b)", rest, re.IGNORECASE) is None and bool(groups)
+
+
+def is_session_cookie(groups: tuple[str, ...], _rest: str) -> bool:
+    """A cookie's value is given, and it is no sign that stands for one."""
+    value = groups[-1].strip(_WRAPPING)
+    return len(value) >= 4 and not is_reference(value) and value.casefold() not in ABOUT_ONE
+
+
+def is_reference(value: str) -> bool:
+    """A placeholder, a variable, a call: it stands for a secret and holds none."""
+    return (
+        (len(set(value)) <= 1 and not value.isdigit())
+        or _REFERENCE.match(value) is not None
+        or _CALL.match(value) is not None
+        or value.rstrip(_WRAPPING).endswith(("…", "..."))
+        or _IDENTIFIER_PATH.fullmatch(value) is not None
+        or value.casefold().startswith(_STANDS_FOR_ONE)
+    )
+
+
+def _is_rule_or_code(value: str, rest: str, *, quoted: bool) -> bool:
+    """Not a plain word, and yet no password: a size, a type, a name in code, a choice of words about one."""
+    if _SIZE.fullmatch(value) and (_UNIT.match(rest) or re.fullmatch(r"[0-9]{1,3}[-–+][0-9]{0,3}", value)):
+        return True
+    if _CHOICE.match(value):
+        first = re.split(r"[^a-z]", value.casefold(), maxsplit=1)[0]
+        if first in ABOUT_ONE or _ENDS_ENGLISH.search(first):
+            return True
+    if not quoted and _VARIABLE.fullmatch(value) and _NAME_IN_CODE.search(value):
+        return True
+    return _TYPE.fullmatch(value) is not None or (_ADDRESS.fullmatch(value) is not None and not value.isdigit())
+
+
+def _is_strong(value: str) -> bool:
+    """Looks like a password by itself: letters with digits or signs; no address, version, date, name of a scheme."""
+    if len(value) < _SHORTEST_STRONG or not any(map(str.isalpha, value)):
+        return False
+    if not (any(map(str.isdigit, value)) or _INNER_SIGN.search(value)):
+        return False
+    if (len(value) < 7 and _NAMED_SCHEME.fullmatch(value)) or _OF_CODE.search(value) or _STANDARD.fullmatch(value):
+        return False
+    return not is_reference(value) and _ADDRESS.fullmatch(value) is None
 
 
 def _is_phrase(words: list[str]) -> bool:
     """Words strung together as no sentence is."""
-    return len(words) >= _WORDS_IN_A_PHRASE and _GLUE.isdisjoint(words)
+    return len(words) >= _WORDS_IN_A_PHRASE and GLUE.isdisjoint(words)
 
 
-def _is_reference(value: str) -> bool:
-    """A placeholder, a variable, a call: it stands for a secret and holds none."""
-    return (
-        len(set(value)) <= 1
-        or "(" in value
-        or _REFERENCE.match(value) is not None
-        or _IDENTIFIER_PATH.fullmatch(value) is not None
-        or value.casefold().startswith(("your_", "your-", "xxxx", "****", "....", "[redacted"))
-    )
+def _runs(value: str) -> int:
+    """How often the kind of sign changes along `value`."""
+    kinds = ["9" if sign.isdigit() else "A" if sign.isupper() else "a" if sign.islower() else sign for sign in value]
+    return 1 + sum(left != right for left, right in pairwise(kinds))
+
+
+def _is_jumbled(value: str) -> bool:
+    return _runs(value) * 3 >= len(value)
+
+
+def _says_something(value: str) -> bool:
+    """Whether base64 `value` is text that somebody wrote."""
+    decoded = base64.b64decode(value + "=" * (-len(value) % 4))
+    return all(32 <= byte < 127 or byte in b"\r\n\t" for byte in decoded) or _is_utf8_prose(decoded)
+
+
+def _is_utf8_prose(decoded: bytes) -> bool:
+    try:
+        text = decoded.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return all(sign.isprintable() or sign.isspace() for sign in text)
