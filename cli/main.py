@@ -45,7 +45,7 @@ COMMANDS: Final[dict[str, Entry]] = {
     "query": Entry(OPERATORS, "serve the RPC", "commands.operate", "query"),
     "migrate": Entry(OPERATORS, "the schema, up to date", "commands.operate", "migrate"),
     "topics": Entry(OPERATORS, "create or check topics", "commands.operate", "topics"),
-    "apps": Entry(OPERATORS, "applications", "commands.access", "apps"),
+    "apps": Entry(OPERATORS, "applications, their settings", "commands.apps", "apps"),
     "keys": Entry(OPERATORS, "API keys of applications", "commands.access", "keys"),
     "parked": Entry(OPERATORS, "what was set aside, why", "commands.parked", "parked"),
     "status": Entry(OPERATORS, "what runs, how far it is", "commands.status", "status"),
@@ -57,7 +57,9 @@ COMMANDS: Final[dict[str, Entry]] = {
     "search": Entry(PEOPLE, "ask about an owner", "commands.ask", "search"),
     "list": Entry(PEOPLE, "all memories of an owner", "commands.ask", "list_memories"),
     "show": Entry(PEOPLE, "one memory, in full", "commands.ask", "show"),
+    "why": Entry(PEOPLE, "how a memory came to be", "commands.explain", "why"),
     "add": Entry(PEOPLE, "a memory, directly", "commands.ask", "add"),
+    "forget": Entry(PEOPLE, "erase a memory, for good", "commands.explain", "forget"),
 }
 """Summaries of at most 28 characters: two headings stand side by side on 80 columns."""
 

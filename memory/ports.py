@@ -6,11 +6,22 @@ from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 from uuid import UUID
 
+from processors.arbitration import Arbitrator
 from processors.effects import Commit, Look, Probe, RequestId
 from processors.memories import Memory
 from processors.records import Owner
 from processors.search import Hit, SearchQuery, TurnReport
 from processors.vectors import EmbeddingModel, Vector
+
+__all__ = [
+    "Arbitrator",
+    "Embedder",
+    "MemoryReader",
+    "MemorySearch",
+    "OwnerStore",
+    "TurnNotices",
+    "TurnReports",
+]
 
 
 class OwnerStore(Protocol):
@@ -29,7 +40,8 @@ class OwnerStore(Protocol):
     ) -> Look:
         """The owner as it is now (an owner nobody has heard of has version 0), with up to `limit` neighbours a probe.
 
-        Raises StoreUnavailable.
+        model: that of the probes' vectors; from its arbitration threshold on, and for the same text or slot, a
+        neighbour comes with its text.  Raises StoreUnavailable.
         """
         ...
 

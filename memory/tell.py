@@ -2,18 +2,22 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any, Final
 from uuid import UUID
 
 import msgspec
 
-from memory.decisions import Candidate, decide_in_order
-from memory.ports import Embedder, MemoryReader, OwnerStore
+from memory.candidates import Candidate
+from memory.decisions import Decided, Heard, decide_in_order
+from memory.hearing import Hearing
+from memory.ports import Arbitrator, Embedder, MemoryReader, OwnerStore
 from processors.effects import Commit, Look, Probe, RequestId
 from processors.errors import Contended, InvalidRequest
 from processors.memories import Memory, StatementOrder
 from processors.normalization import text_hash
 from processors.records import Owner
+from processors.router import Thresholds
 from processors.statements import NewStatement
 from processors.vectors import EmbeddingModel, Vector
 
@@ -25,21 +29,32 @@ class Tell:
     """The tells of one query service."""
 
     def __init__(
-        self, store: OwnerStore, memories: MemoryReader, embedder: Embedder, *, new_id: Callable[[], UUID]
+        self,
+        store: OwnerStore,
+        memories: MemoryReader,
+        embedder: Embedder,
+        arbitrator: Arbitrator,
+        *,
+        new_id: Callable[[], UUID],
+        arbitration_limit: timedelta = timedelta(seconds=10),
     ) -> None:
         self._store = store
         self._memories = memories
         self._embedder = embedder
+        self._arbitrator = arbitrator
         self._new_id = new_id
+        self._limit = arbitration_limit
 
     async def create(
         self, owner: Owner, statement: NewStatement, *, request: RequestId | None = None, exact: bool = False
     ) -> Memory:
         """Remember `statement`, and return the memory that it made or confirmed.
 
-        The same `request` again has no second effect and returns the memory as it was then. `exact` adds without
-        comparing with what is known.  Raises InvalidRequest for a request id that was used with other fields,
-        ModelUnavailable, and StoreUnavailable.
+        It goes the way of a turn's candidates; where the arbitrator cannot be heard in time it is added beside what is
+        known, marked. The same `request` again has no second effect and returns the memory as it was then. `exact`
+        adds without comparing with what is known.
+
+        Raises InvalidRequest for a request id that was used with other fields, ModelUnavailable, and StoreUnavailable.
         """
         [vector] = await self._embedder.embed([statement.content])
         telling = _Telling(
@@ -49,7 +64,8 @@ class Tell:
             request=request,
             exact=exact,
             cause_id=request.request_id if request is not None else str(self._new_id()),
-            new_id=self._new_id,
+            decision_id=self._new_id(),
+            new_id=self._new_id(),
         )
         probes = [Probe(text_hash(statement.content), vector)]
         await self._settle(owner, probes, telling)
@@ -62,12 +78,17 @@ class Tell:
 
     async def _settle(self, owner: Owner, probes: Sequence[Probe], telling: "_Telling") -> None:
         model, request = telling.model, telling.request
+        hearing = Hearing(self._arbitrator, self._embedder, telling.decided, limit=self._limit, waits=False)
         for _ in range(ROUNDS):
             look = await self._store.look(owner, probes, model=model, request=request)
-            commit = telling.decide(look)
+            if look.answered is None:
+                await hearing.complete(look)
+            commit = telling.commit(look, hearing.heard)
             if commit is None or await self._store.commit(owner, look.version, commit):
                 return
-        await self._store.settle(owner, probes, telling.decide, model=model, request=request)
+        await self._store.settle(
+            owner, probes, lambda look: telling.commit(look, hearing.heard), model=model, request=request
+        )
 
 
 @dataclass(slots=True, kw_only=True)
@@ -80,18 +101,24 @@ class _Telling:
     request: RequestId | None
     exact: bool
     cause_id: str
-    new_id: Callable[[], UUID]
+    decision_id: UUID
+    new_id: UUID
     memory_id: UUID | None = None
     answer: Memory | None = None
     """Of the same request, before."""
 
-    def decide(self, look: Look) -> Commit | None:
-        """What is to be written, by what `look` saw; None where the request was answered before."""
+    def decided(self, look: Look, heard: Heard) -> Decided:
+        """What becomes of the statement, by what `look` saw and what was heard."""
+        candidate = self._candidate(look)
+        thresholds = Thresholds(self.model.auto_merge_threshold, self.model.arbitration_threshold)
+        return decide_in_order([(0, candidate)], look, heard, thresholds, exact=self.exact)
+
+    def commit(self, look: Look, heard: Heard) -> Commit | None:
+        """What is to be written; None where the request was answered before."""
         if look.answered is not None:
             self.answer = _same_answer(self.request, look.answered.body_hash, look.answered.memory)
             return None
-        candidate = _candidate(self.statement, self.vector, look, self.cause_id)
-        effects = decide_in_order([(candidate, look.neighbours[0])], new_id=self.new_id, exact=self.exact)
+        effects = self.decided(look, heard).effects
         self.memory_id = effects[0].memory_id
         return Commit(
             cause_kind="request",
@@ -101,32 +128,34 @@ class _Telling:
             request=self.request,
         )
 
+    def _candidate(self, look: Look) -> Candidate:
+        """The statement as a candidate, told now by Postgres's clock."""
+        statement = self.statement
+        return Candidate(
+            decision_id=self.decision_id,
+            new_id=self.new_id,
+            cause_id=self.cause_id,
+            content=statement.content,
+            content_hash=text_hash(statement.content),
+            vector=self.vector,
+            category=statement.category,
+            importance=statement.importance,
+            confidence=statement.confidence,
+            order=StatementOrder(look.now, look.now, 0, 0),
+            record=_record(statement),
+            data=statement.data,
+            tags=statement.tags,
+            type=statement.type,
+            pinned=statement.pinned,
+            valid_from=statement.valid_from,
+            expires_at=statement.expires_at,
+        )
+
 
 def _same_answer(request: RequestId | None, body_hash: bytes, memory: Memory) -> Memory:
     if request is not None and request.body_hash != body_hash:
         raise InvalidRequest("requestId", "was used before with other fields")
     return memory
-
-
-def _candidate(statement: NewStatement, vector: Vector, look: Look, cause_id: str) -> Candidate:
-    """`statement` as a candidate, told now by Postgres's clock."""
-    return Candidate(
-        cause_id=cause_id,
-        content=statement.content,
-        content_hash=text_hash(statement.content),
-        vector=vector,
-        category=statement.category,
-        importance=statement.importance,
-        confidence=statement.confidence,
-        order=StatementOrder(look.now, look.now, 0, 0),
-        record=_record(statement),
-        data=statement.data,
-        tags=statement.tags,
-        type=statement.type,
-        pinned=statement.pinned,
-        valid_from=statement.valid_from,
-        expires_at=statement.expires_at,
-    )
 
 
 def _record(statement: NewStatement) -> Mapping[str, Any]:

@@ -5,6 +5,7 @@
     ├── InvalidRequest  an application broke a rule of the RPC: tell it which
     └── Unavailable     a dependency is away: wait and try again, for as long as it lasts
         ├── ModelUnavailable      `retry_after` when the provider names a delay
+        │   └── ModelTimeout      it was reached, and did not answer in its time
         ├── StoreUnavailable
         ├── BrokerUnavailable
         └── Contended             the owner changed meanwhile
@@ -41,6 +42,10 @@ class Unavailable(MnemoError):
 
 class ModelUnavailable(Unavailable):
     """The language or embedding model cannot be reached, is overloaded or timed out."""
+
+
+class ModelTimeout(ModelUnavailable):
+    """The model did not answer in the time that it has."""
 
 
 class StoreUnavailable(Unavailable):

@@ -3,8 +3,9 @@
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from mnemostream.turns import Turn
+from mnemostream.turns import Reason, Turn
 
+from processors.errors import Rejected
 from processors.facts import Fact, Reading
 from processors.records import AppProfile, ContextMessage
 
@@ -29,6 +30,19 @@ class ReadAnswer:
 
     facts: tuple[Fact, ...]
     reading: Reading
+    requests: int = 0
+    """Answers that a model was asked for."""
+    unread_characters: int = 0
+    """Left out of a window that was too long to be read whole."""
+
+
+class ReadingFailed(Rejected):
+    """A model was asked, and nothing came of it. `reading` says what that cost."""
+
+    def __init__(self, reason: Reason, detail: str, reading: Reading, requests: int) -> None:
+        super().__init__(reason, detail)
+        self.reading = reading
+        self.requests = requests
 
 
 class Reader(Protocol):

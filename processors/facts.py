@@ -32,6 +32,8 @@ class Fact(msgspec.Struct, frozen=True, kw_only=True):
     valid_from: datetime | None = None
     """Since when it holds in the world; None: since it was said."""
     expires_at: datetime | None = None
+    retracts: bool = False
+    """The speaker takes this back, or asks to forget it: `text` says what is no longer to be kept."""
     embedding: bytes = b""
     """Little-endian float32, of `Window.embedding_model`."""
 

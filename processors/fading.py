@@ -1,6 +1,7 @@
 """How memories fade: a closed curve, so nothing has to be written while they do."""
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -47,6 +48,22 @@ POLICIES: Final[Mapping[str, Fading]] = MappingProxyType(
     }
 )
 """The built-in categories, in the order in which a context gives them room."""
+
+
+NAMED: Final[Mapping[str, Fading]] = MappingProxyType(
+    {"never": _LASTING, "slow": _SLOW, "medium": _EPISODIC, "fast": POLICIES["temporary"]}
+)
+"""What an app may call the policy of a category of its own: 0, 0.5 %, 5 % and 28 % a day."""
+
+
+def fading_of(name: str) -> Fading:
+    """The policy that an app names: one of `NAMED`, or a half-life in days such as `30d`. Raises ValueError."""
+    if name in NAMED:
+        return NAMED[name]
+    days = re.fullmatch(r"(\d{1,5})d", name)
+    if days is None or int(days[1]) == 0:
+        raise ValueError(f"must be one of {', '.join(NAMED)}, or a half-life in days such as 30d")
+    return Fading(timedelta(days=int(days[1])))
 
 
 def policy(category: str) -> Fading:

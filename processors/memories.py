@@ -81,6 +81,8 @@ class Memory:
     retired_reason: str | None = None
     supersedes: UUID | None = None
     superseded_by: UUID | None = None
+    restates: UUID | None = None
+    """A memory that said the same, was superseded or retracted, and is said again by this one."""
     access_count: int = 0
     accessed_at: datetime | None = None
     confirmed_at: datetime | None = None

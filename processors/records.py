@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 from mnemostream.turns import Reason, Role, Turn
 
+from processors.fading import Fading, fading_of, policy
+
 
 class Owner(NamedTuple):
     """Whose memories these are, inside an app: the partition key."""
@@ -59,6 +61,17 @@ class ContextMessage:
 
 
 @dataclass(frozen=True, slots=True)
+class Category:
+    """A category of an app's own."""
+
+    name: str
+    fading: str = "medium"
+    """As `processors.fading.fading_of` reads it."""
+    description: str = ""
+    """For the model that reads turns: what belongs in it."""
+
+
+@dataclass(frozen=True, slots=True)
 class AppProfile:
     """What an app sets for itself."""
 
@@ -66,8 +79,14 @@ class AppProfile:
     language: str = "english"
     """A Postgres text search configuration."""
     instructions: str | None = None
-    categories: tuple[str, ...] = ()
-    """Beside the built-in ones."""
+    """Added to the prompt that reads turns."""
+    categories: tuple[Category, ...] = ()
+    """Beside the built-in ones, or in place of one by the same name."""
+
+    def fading(self, category: str) -> Fading:
+        """How memories of `category` fade in this app."""
+        own = next((each for each in self.categories if each.name == category), None)
+        return policy(category) if own is None else fading_of(own.fading)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,25 +1,29 @@
-"""What becomes of a candidate, given its neighbours: cosine routes, it does not judge."""
+"""Which way a candidate goes, by its neighbours: cosine routes, it does not judge (DESIGN.md §5)."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 from uuid import UUID
 
-from processors.memories import State
+from mnemostream.turns import Role
+
+from processors.memories import State, StatementOrder
 
 
 class Route(StrEnum):
-    """Which way a candidate goes, by its nearest neighbour."""
+    """Which way a candidate goes."""
 
     SAME_TEXT = "same_text"
-    """The same normalised text is live: confirm, without asking a model."""
+    """The same normalised text is known: no model is asked."""
     MERGE = "merge"
-    """At or above the auto-merge threshold, and the guards agree."""
+    """At or above the auto-merge threshold, and the guards agree: no model is asked."""
     ARBITRATE = "arbitrate"
     """Between the thresholds, or the guards disagree, or the same slot is taken."""
     NEW = "new"
     EXACT = "exact"
     """The application asked for no comparison."""
+    FORGOTTEN = "forgotten"
+    """It was forgotten on request after it had been received."""
 
 
 class Action(StrEnum):
@@ -32,39 +36,59 @@ class Action(StrEnum):
     NOOP = "NOOP"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """A memory of the owner, live or not, as a decision sees it."""
+
+    id: UUID
+    state: State
+    """One past its `expires_at` is EXPIRED, one past its `valid_to` SUPERSEDED, whether or not the timer was there."""
+    order: StatementOrder
+    """Of the statement that its text comes from."""
+    last: StatementOrder
+    """Of the latest statement that said it: only a later one retires it."""
+    valid_from: datetime
+    content: str = ""
+    """Empty where it is too far from the candidate to matter."""
+    valid_to: datetime | None = None
+    category: str = "general"
+    importance: int = 5
+    confidence: float = 1.0
+    role: Role | None = None
+    subject: str | None = None
+    attribute: str | None = None
+    pinned: bool = False
+    tags: tuple[str, ...] = ()
+    supersedes: UUID | None = None
+    superseded_by: UUID | None = None
+
+    @property
+    def live(self) -> bool:
+        """Whether it is found by default."""
+        return self.state is State.LIVE
+
+    @property
+    def slot(self) -> tuple[str, str] | None:
+        """Whom it is about, and what about them; None where either is unknown."""
+        return None if self.subject is None or self.attribute is None else (self.subject, self.attribute)
+
+
 @dataclass(frozen=True, slots=True)
 class Neighbour:
-    """A memory of the same owner that a candidate was compared with, live or not."""
+    """A memory of the same owner that a candidate was compared with."""
 
-    memory_id: UUID
+    memory: Known
     similarity: float | None
     """Cosine in [-1, 1]; None where it was found by its text or its slot, not by its vector."""
-    state: State
     same_text: bool
+    same_slot: bool = False
 
+    @property
+    def memory_id(self) -> UUID:
+        """Of the memory."""
+        return self.memory.id
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """The route of a candidate, and what to do. `target` is the memory that a CONFIRM confirms."""
-
-    route: Route
-    action: Action
-    reason: str
-    target: UUID | None = None
-
-    @classmethod
-    def exact(cls) -> "Verdict":
-        """Add without comparing, as the application asked."""
-        return cls(Route.EXACT, Action.ADD, "told as exact")
-
-
-def decide(neighbours: Sequence[Neighbour]) -> Verdict:
-    """What to do with a candidate among `neighbours`, in any order. Pure: the caller applies it.
-
-    Only the same text meets its like here; the routes by similarity come with the router of near-duplicates.
-    """
-    same = [n for n in neighbours if n.same_text and n.state is State.LIVE]
-    if same:
-        first = min(same, key=lambda n: n.memory_id)
-        return Verdict(Route.SAME_TEXT, Action.CONFIRM, "the same text is already known", first.memory_id)
-    return Verdict(Route.NEW, Action.ADD, "nothing known says the same")
+    @property
+    def state(self) -> State:
+        """Of the memory."""
+        return self.memory.state

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from prometheus_client import CollectorRegistry, Counter, Histogram
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 _BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0)
 
@@ -31,3 +31,13 @@ class QueryMetrics:
             buckets=_BUCKETS,
             registry=registry,
         )
+        self.circuit_open: Final = Gauge(
+            "mnemo_model_circuit_open",
+            "1 while a model counts as away and calls are not tried.",
+            ("use",),
+            registry=registry,
+        )
+
+    def circuit(self, use: str, is_open: bool) -> None:
+        """The model for `use` counts as away, or no longer."""
+        self.circuit_open.labels(use).set(is_open)

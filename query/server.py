@@ -5,6 +5,7 @@ import random
 import signal
 from collections.abc import Coroutine
 from contextlib import AsyncExitStack
+from datetime import timedelta
 from typing import Any, Final, LiteralString, TypeVar
 
 import structlog
@@ -13,11 +14,12 @@ from mnemostream.ids import uuid7
 from mnemostream.redaction import sanitize_lines
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
 
-from memory.ports import Embedder
+from memory.forget import Forget
+from memory.ports import Arbitrator, Embedder
 from memory.recall import Recall, TurnWatch
 from memory.tell import Tell
 from processors.errors import StoreUnavailable
-from providers.assembly import open_embedder
+from providers.assembly import open_arbitrator, open_embedder
 from query.asgi import application
 from query.auth import Authenticator
 from query.gate import Gate
@@ -28,6 +30,8 @@ from query.service import MemoryService, methods
 from runtime.ops import Check, Heartbeat, OpsServer, Readiness
 from runtime.settings import InvalidSettings, Settings
 from store.database import Database
+from store.decisions import DecisionRepository
+from store.forgetting import ForgettingRepository
 from store.keys import ApiKeyRepository
 from store.memories import MemoryRepository
 from store.migrate import MigrationError
@@ -41,6 +45,8 @@ from store.turns import TurnRepository
 _FIRST_BACKOFF_SECONDS: Final = 0.2
 _LAST_BACKOFF_SECONDS: Final = 5.0
 _LOOK_SECONDS: Final = 5.0
+_TELL_SECONDS: Final = 10.0
+"""For the arbitrator, of a tell: who calls waits for it."""
 """How often readiness looks at Postgres."""
 _ALIVE: Final[LiteralString] = "SELECT 1"
 
@@ -87,6 +93,7 @@ class _PostgresCheck:
 async def _serve(settings: Settings) -> int:
     stop = _stop_on_signals()
     registry = _registry()
+    metrics = QueryMetrics(registry)
     postgres = _PostgresCheck()
     async with AsyncExitStack() as stack:
         ops_port = await _operations(stack, settings, registry, postgres)
@@ -94,12 +101,13 @@ async def _serve(settings: Settings) -> int:
         if database is None:
             return 0
         stack.push_async_callback(database.close)
-        embedder = await stack.enter_async_context(open_embedder(settings))
+        embedder = await stack.enter_async_context(open_embedder(settings, on_circuit=metrics.circuit))
+        arbitrator = await stack.enter_async_context(open_arbitrator(settings, on_circuit=metrics.circuit))
         await ModelKeys(database).key(embedder.model)
         notices = await stack.enter_async_context(TurnNotices(database))
         watch = asyncio.create_task(postgres.watch(database), name="postgres-check")
         stack.callback(watch.cancel)
-        ports = assembled(settings, database, embedder, notices, QueryMetrics(registry))
+        ports = assembled(settings, database, embedder, arbitrator, notices, metrics)
         listening = await ports.start(
             http=(settings.query_host, settings.query_port), grpc=(settings.grpc_host, settings.grpc_port)
         )
@@ -165,15 +173,29 @@ async def _open_store(settings: Settings) -> Database:
 
 
 def assembled(
-    settings: Settings, database: Database, embedder: Embedder, notices: TurnNotices, metrics: QueryMetrics
+    settings: Settings,
+    database: Database,
+    embedder: Embedder,
+    arbitrator: Arbitrator,
+    notices: TurnNotices,
+    metrics: QueryMetrics,
 ) -> Ports:
-    """The service on its store and its model, behind both ports."""
+    """The service on its store and its models, behind both ports."""
     memories = MemoryRepository(database)
     service = MemoryService(
         recall=Recall(SearchRepository(database), embedder),
         turns=TurnWatch(TurnRepository(database), notices),
-        tell=Tell(OwnerRepository(database), memories, embedder, new_id=uuid7),
+        tell=Tell(
+            OwnerRepository(database),
+            memories,
+            embedder,
+            arbitrator,
+            new_id=uuid7,
+            arbitration_limit=timedelta(seconds=min(settings.arbitration_timeout_seconds, _TELL_SECONDS)),
+        ),
         memories=memories,
+        decisions=DecisionRepository(database),
+        forget=Forget(ForgettingRepository(database), new_id=uuid7),
         redact=sanitize_lines,
         metrics=metrics,
     )

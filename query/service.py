@@ -6,10 +6,11 @@
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from hashlib import sha256
 from typing import Any, Final, Generic, Protocol, TypeVar
 from uuid import UUID
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import msgspec
 from mnemostream.redaction import REDACTED
@@ -18,10 +19,12 @@ from protobuf import Message
 
 from processors.effects import RequestId
 from processors.errors import InvalidRequest
+from processors.explanations import Explanation
 from processors.memories import Memory
 from processors.records import Owner
 from processors.search import Filters, MemoryPage, SearchQuery, SearchResult, TurnReport, TurnState
 from processors.statements import NewStatement
+from processors.stories import story
 from query import rules, wire
 from query.auth import Caller, Scope
 from query.errors import NotFound, TurnNotOver, TurnParked
@@ -73,6 +76,22 @@ class Memories(Protocol):
         ...
 
 
+class Explaining(Protocol):
+    """store.decisions.DecisionRepository."""
+
+    async def explain(self, owner: Owner, memory_id: UUID) -> Explanation | None:
+        """How a memory came to be; None where this owner has none by that id."""
+        ...
+
+
+class Forgetting(Protocol):
+    """memory.forget.Forget."""
+
+    async def forget(self, owner: Owner, memory_id: UUID) -> bool:
+        """Erase a memory for good; False where this owner has none by that id."""
+        ...
+
+
 class MemoryService:
     """The handlers. Each takes the request and its caller, and raises what `query.errors` has in its table."""
 
@@ -83,6 +102,8 @@ class MemoryService:
         turns: Waiting,
         tell: Telling,
         memories: Memories,
+        decisions: Explaining,
+        forget: Forgetting,
         redact: Callable[[str], str],
         metrics: QueryMetrics,
     ) -> None:
@@ -90,6 +111,8 @@ class MemoryService:
         self._turns = turns
         self._tell = tell
         self._memories = memories
+        self._decisions = decisions
+        self._forget = forget
         self._redact = redact
         self._metrics = metrics
 
@@ -132,6 +155,20 @@ class MemoryService:
         memory = await self._tell.create(told.owner, statement, request=request_id, exact=told.exact)
         return wire.memory(memory)
 
+    async def explain_memory(self, request: pb.ExplainMemoryRequest, caller: Caller) -> pb.ExplainMemoryResponse:
+        """Why a memory is believed, in words and as records."""
+        found = await self._decisions.explain(wire.owner(caller.app, request.owner), wire.memory_id(request.id))
+        if found is None:
+            raise NotFound("the owner has no such memory")
+        return wire.explained(found, _in_words(found))
+
+    async def delete_memory(self, request: pb.DeleteMemoryRequest, caller: Caller) -> pb.DeleteMemoryResponse:
+        """Forget a memory."""
+        owner, memory_id = wire.owner(caller.app, request.owner), wire.memory_id(request.id)
+        if not await self._forget.forget(owner, memory_id):
+            raise NotFound("the owner has no such memory")
+        return wire.deleted()
+
     async def _turn_over(self, owner: Owner, turn_id: str, timeout: timedelta) -> None:
         report = await self._turns.wait(owner, turn_id, timeout)
         match report.state:
@@ -162,7 +199,17 @@ def methods(service: MemoryService) -> tuple[Method[Any, Any], ...]:
         Method("ListMemories", pb.ListMemoriesRequest, pb.ListMemoriesResponse, Scope.READ, service.list_memories),
         Method("GetTurn", pb.GetTurnRequest, pb.Turn, Scope.READ, service.get_turn),
         Method("CreateMemory", pb.CreateMemoryRequest, pb.Memory, Scope.WRITE, service.create_memory),
+        Method("ExplainMemory", pb.ExplainMemoryRequest, pb.ExplainMemoryResponse, Scope.READ, service.explain_memory),
+        Method("DeleteMemory", pb.DeleteMemoryRequest, pb.DeleteMemoryResponse, Scope.WRITE, service.delete_memory),
     )
+
+
+def _in_words(found: Explanation) -> str:
+    try:
+        zone: tzinfo = ZoneInfo(found.time_zone)
+    except (ZoneInfoNotFoundError, ValueError, OSError):  # a name that this machine's data does not hold
+        zone = UTC
+    return story(found.memory, found.statements, found.decisions, found.line, found.now, zone=zone)
 
 
 def _redacted(statement: NewStatement, redact: Callable[[str], str]) -> NewStatement:
@@ -188,6 +235,10 @@ def _redacted_data(value: Any, redact: Callable[[str], str], name: str = "") -> 
             return {redact(key): _redacted_data(item, redact, key) for key, item in value.items()}
         case list():
             return [_redacted_data(item, redact, name) for item in value]
+        case int() | float() if not isinstance(value, bool):
+            number = f"{value:.0f}" if float(value).is_integer() else str(value)
+            labelled = f"{name}: {number}"
+            return REDACTED if redact(labelled) != labelled else value
         case _:
             return value
 

@@ -13,9 +13,11 @@ from mnemostream.v1 import memory_service_pb as pb
 from protobuf import enum_is_unknown
 from protobuf.wkt import Duration, Struct, Timestamp
 
-from processors import memories
+from processors import explanations, memories
 from processors.errors import InvalidRequest
+from processors.facts import Reading
 from processors.records import Owner
+from processors.routing import Action, Route
 from processors.search import (
     MAX_QUERY_CHARACTERS,
     Filters,
@@ -40,6 +42,8 @@ _UNTOLD: Final = NewStatement(content="")
 
 _STATES: Final = {state: pb.Memory.State[state.name] for state in memories.State}
 _TURN_STATES: Final = {state: pb.Turn.State[state.name] for state in TurnState}
+_ROUTES: Final = {route: pb.Decision.Route[route.name] for route in Route}
+_ACTIONS: Final = {action: pb.Decision.Action[action.name] for action in Action}
 _MODES: Final = {pb.SearchRequest.Mode[mode.name]: mode for mode in Mode} | {
     pb.SearchRequest.Mode.UNSPECIFIED: Mode.WEIGHTED
 }
@@ -261,6 +265,7 @@ def memory(value: memories.Memory) -> pb.Memory:
         fades_at=None if value.pinned else _timestamp(value.fades_at),
         etag=str(value.version),
         sources=[_source(source) for source in value.sources],
+        restates=str(value.restates) if value.restates is not None else "",
     )
 
 
@@ -290,6 +295,78 @@ def turn(turn_id: str, report: TurnReport) -> pb.Turn:
     )
 
 
+def explained(value: explanations.Explanation, story: str) -> pb.ExplainMemoryResponse:
+    """The answer of `ExplainMemory`."""
+    return pb.ExplainMemoryResponse(
+        memory=memory(value.memory),
+        story=story,
+        statements=[_statement(statement) for statement in value.statements],
+        decisions=[_decision(decision) for decision in value.decisions],
+        line=[memory(version) for version in value.line],
+    )
+
+
+def deleted() -> pb.DeleteMemoryResponse:
+    """The answer of `DeleteMemory`."""
+    return pb.DeleteMemoryResponse()
+
+
+def _statement(statement: explanations.Statement) -> pb.Statement:
+    return pb.Statement(
+        turn_id=statement.turn_id,
+        message_index=statement.message_index,
+        role=str(statement.role or ""),
+        name=statement.name or "",
+        said_at=_timestamp(statement.said_at),
+        text=statement.text,
+    )
+
+
+def _decision(decision: explanations.Decision) -> pb.Decision:
+    reading = decision.reading or Reading(model="", prompt_version="")
+    return pb.Decision(
+        id=str(decision.id),
+        at=_timestamp(decision.at),
+        cause_kind=decision.cause_kind,
+        cause_id=decision.cause_id,
+        candidate=decision.candidate,
+        route=_ROUTES[decision.route],
+        action=_ACTIONS[decision.action],
+        reason=decision.reason,
+        marked=decision.marked,
+        neighbours=[_compared(compared) for compared in decision.compared],
+        retired=[str(memory_id) for memory_id in decision.retired],
+        model=reading.model,
+        prompt_version=reading.prompt_version,
+        tokens_in=reading.tokens_in,
+        tokens_out=reading.tokens_out,
+        latency=_duration(reading.latency_seconds),
+        arbitration=_arbitration(decision.arbitration) if decision.arbitration is not None else None,
+        memory_id=str(decision.memory_id) if decision.memory_id is not None else "",
+    )
+
+
+def _compared(compared: explanations.Compared) -> pb.DecisionNeighbour:
+    return pb.DecisionNeighbour(
+        memory_id=str(compared.memory_id),
+        similarity=compared.similarity,
+        state=_STATES[compared.state],
+        same_text=compared.same_text,
+        same_slot=compared.same_slot,
+        content=compared.content,
+    )
+
+
+def _arbitration(reading: Reading) -> pb.Arbitration:
+    return pb.Arbitration(
+        model=reading.model,
+        prompt_version=reading.prompt_version,
+        tokens_in=reading.tokens_in,
+        tokens_out=reading.tokens_out,
+        latency=_duration(reading.latency_seconds),
+    )
+
+
 def _hit(hit: Hit) -> pb.Hit:
     return pb.Hit(
         memory=memory(hit.memory),
@@ -311,6 +388,10 @@ def _source(source: memories.Source) -> pb.Source:
 
 def _timestamp(value: datetime | None) -> Timestamp | None:
     return Timestamp.from_datetime(value) if value is not None else None
+
+
+def _duration(seconds: float) -> Duration:
+    return Duration.from_timedelta(timedelta(seconds=seconds))
 
 
 def _struct(value: Mapping[str, Any] | None) -> Struct:

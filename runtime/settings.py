@@ -37,6 +37,10 @@ _Positive = Annotated[float, Field(gt=0)]
 _Count = Annotated[int, Field(ge=1)]
 
 
+_DEFAULT_MODELS: Final = {"local": "gpt-5-mini", "openai": "gpt-5-mini", "anthropic": "claude-haiku-5-5"}
+"""Small ones: reading a turn is no hard task, and every turn pays for it."""
+
+
 class InvalidSettings(ValueError):
     """A setting is unknown or breaks its rule. The message names it and the rule, never the value."""
 
@@ -83,21 +87,28 @@ class Settings(BaseSettings):
     topic_long_retention_days: _Positive = 30
     """How long changes and parked records stay in Kafka."""
 
-    model_provider: Literal["local", "openai"] = "local"
-    """Who reads facts out of turns. `local`: rules over English sentences, no model. A key that merely lies in the
-    environment changes nothing."""
+    model_provider: Literal["local", "openai", "anthropic"] = "local"
+    """Who reads facts out of turns and settles what is ambiguous. `local`: rules, no language model. `anthropic` needs
+    the package of `pip install 'mnemostream[anthropic]'`. A key that merely lies in the environment changes nothing."""
     embedding_provider: Literal["local", "openai"] = Field(
-        default_factory=lambda known: known.get("model_provider", "local")
+        default_factory=lambda known: "openai" if known.get("model_provider") == "openai" else "local"
     )
-    """Who embeds texts; without it the model's provider."""
+    """Who embeds texts; without it the model's provider, and `local` where that has no embeddings (Anthropic)."""
     openai_api_key: SecretStr | None = None
     """Without it `OPENAI_API_KEY`, and that only when a provider is `openai`."""
     openai_base_url: str | None = Field(default=None, pattern=r"^https?://\S+$")
     """Of any server that speaks OpenAI's format. Without it `OPENAI_BASE_URL`, when a provider is `openai`."""
-    extraction_model: str = "gpt-5-mini"
-    """The model that reads turns, at OpenAI."""
-    arbitration_model: str = "gpt-5-mini"
-    """The model that settles what is ambiguous, at OpenAI."""
+    anthropic_api_key: SecretStr | None = None
+    """Without it `ANTHROPIC_API_KEY`, and that only when the model's provider is `anthropic`."""
+    anthropic_base_url: str | None = Field(default=None, pattern=r"^https?://\S+$")
+    """Of any server that speaks Anthropic's Messages API. Without it `ANTHROPIC_BASE_URL`, when the model's provider is
+    `anthropic`."""
+    anthropic_max_tokens: _Count = 8192
+    """Of an answer; that API wants a bound. What a model thinks before it answers counts too."""
+    extraction_model: str = Field(default_factory=lambda known: _DEFAULT_MODELS[known.get("model_provider", "local")])
+    """The model that reads turns. Without it `gpt-5-mini` at OpenAI, `claude-haiku-5-5` at Anthropic."""
+    arbitration_model: str = Field(default_factory=lambda known: _DEFAULT_MODELS[known.get("model_provider", "local")])
+    """The model that settles what is ambiguous. Without it the same as for reading turns."""
     embedding_model: str | None = None
     """Without it `all-MiniLM-L6-v2` locally, `text-embedding-3-small` at OpenAI."""
     embedding_dimensions: Annotated[int, Field(ge=1, le=1280)] | None = None
@@ -127,6 +138,9 @@ class Settings(BaseSettings):
 
     decay_interval_seconds: _Positive = 3600
     """Between two passes of the timers."""
+    turn_retention_days: Annotated[float, Field(ge=0)] = 365
+    """How long the log of turns keeps what was said; 0 keeps it for good. Memories stay, and so does the note that a
+    turn had its effect."""
     retention_days: Annotated[float, Field(ge=0)] = 90
     """How long what is dead is kept before it is purged; 0 keeps it for good."""
 
@@ -168,6 +182,13 @@ class Settings(BaseSettings):
         """Only what is passed: `load_settings` reads the environment, so that a test needs none."""
         return (init_settings,)
 
+    @field_validator("embedding_provider", mode="before")
+    @classmethod
+    def _embeds(cls, provider: object) -> object:
+        if provider == "anthropic":
+            raise ValueError("Anthropic has no embeddings: take local or openai")
+        return provider
+
     @field_validator("postgres_dsn")
     @classmethod
     def _is_a_postgres_url(cls, dsn: SecretStr | None) -> SecretStr | None:
@@ -199,7 +220,7 @@ def load_settings(environ: Mapping[str, str] = os.environ, config: Path | None =
     values = _from_file(config) if config is not None else {}
     values |= _from_environment(environ)
     values |= {name: value for name, value in overrides.items() if value is not None}
-    values |= _openai_defaults(values, environ)
+    values |= _names_of_providers(values, environ)
     try:
         return Settings(**values)
     except ValidationError as error:
@@ -245,10 +266,15 @@ def _from_file(config: Path) -> dict[str, Any]:
     return {name: value for name, value in named.items() if value != ""}
 
 
-def _openai_defaults(values: Mapping[str, Any], environ: Mapping[str, str]) -> dict[str, Any]:
-    if "openai" not in (values.get("model_provider"), values.get("embedding_provider")):
-        return {}
-    names = ("openai_api_key", "openai_base_url")
+def _names_of_providers(values: Mapping[str, Any], environ: Mapping[str, str]) -> dict[str, Any]:
+    """Keys and addresses by the names that the providers' own packages use, of those that are asked for alone."""
+    asked = {values.get("model_provider"), values.get("embedding_provider")}
+    names = [
+        f"{provider}_{what}"
+        for provider in ("openai", "anthropic")
+        if provider in asked
+        for what in ("api_key", "base_url")
+    ]
     return {name: environ[name.upper()] for name in names if name not in values and environ.get(name.upper())}
 
 

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Final, LiteralString
 from uuid import UUID
 
-from store.commits import ADD_APP
+from store.claims import ADD_APP
 from store.database import Database
 
 # $1 app, $2 id, $3 hash, $4 prefix, $5 name, $6 scopes, $7 expires at

@@ -15,8 +15,8 @@ _GET: Final[LiteralString] = """
     SELECT m.id, m.session, m.content, m.data, m.tags, m.type, m.category, m.importance, m.confidence, m.pinned,
         CASE WHEN m.state = 'LIVE' AND m.expires_at <= now() THEN 'EXPIRED' ELSE m.state END AS state,
         m.subject, m.attribute, m.role, m.valid_from, m.valid_to, m.recorded_at, m.retired_at, m.retired_reason,
-        m.supersedes, m.superseded_by, m.access_count, m.accessed_at, m.confirmed_at, m.confirmations, m.expires_at,
-        m.fades_at, m.version,
+        m.supersedes, m.superseded_by, m.restates, m.access_count, m.accessed_at, m.confirmed_at, m.confirmations,
+        m.expires_at, m.fades_at, m.version,
         CASE WHEN m.pinned OR m.half_life_seconds IS NULL THEN 1 ELSE
             power(2, -least(1000, greatest(0, date_part('epoch', now() - m.reinforced_at)) / m.half_life_seconds))
         END AS strength,
@@ -62,8 +62,8 @@ LIST: Final[LiteralString] = """
         m.id, m.session, m.content, m.data, m.tags, m.type, m.category, m.importance, m.confidence, m.pinned,
         CASE WHEN m.state = 'LIVE' AND m.expires_at <= now() THEN 'EXPIRED' ELSE m.state END AS state,
         m.subject, m.attribute, m.role, m.valid_from, m.valid_to, m.recorded_at, m.retired_at, m.retired_reason,
-        m.supersedes, m.superseded_by, m.access_count, m.accessed_at, m.confirmed_at, m.confirmations, m.expires_at,
-        m.fades_at, m.version,
+        m.supersedes, m.superseded_by, m.restates, m.access_count, m.accessed_at, m.confirmed_at, m.confirmations,
+        m.expires_at, m.fades_at, m.version,
         CASE WHEN m.pinned OR m.half_life_seconds IS NULL THEN 1 ELSE
             power(2, -least(1000, greatest(0, date_part('epoch', now() - m.reinforced_at)) / m.half_life_seconds))
         END AS strength,

@@ -8,7 +8,7 @@ from uuid import UUID
 from mnemostream.turns import Role
 
 from processors.memories import Memory, Source, State
-from processors.records import AppProfile, Owner
+from processors.records import AppProfile, Category, Owner
 
 if TYPE_CHECKING:
     import asyncpg
@@ -41,6 +41,7 @@ def memory_of(row: "asyncpg.Record", owner: Owner) -> Memory:
         retired_reason=row["retired_reason"],
         supersedes=None if row["supersedes"] is None else _id(row["supersedes"]),
         superseded_by=None if row["superseded_by"] is None else _id(row["superseded_by"]),
+        restates=None if row["restates"] is None else _id(row["restates"]),
         access_count=row["access_count"],
         accessed_at=row["accessed_at"],
         confirmed_at=row["confirmed_at"],
@@ -69,7 +70,12 @@ def profile_of(app: Mapping[str, Any] | None) -> AppProfile:
     """The profile in a JSON object of the app's columns; the defaults for an app that has set nothing yet."""
     if app is None:
         return AppProfile()
-    return AppProfile(app["time_zone"], app["language"], app["instructions"], tuple(app["categories"]))
+    categories = tuple(_category(name, own) for name, own in sorted(app["categories"].items()))
+    return AppProfile(app["time_zone"], app["language"], app["instructions"], categories)
+
+
+def _category(name: str, own: Mapping[str, str]) -> Category:
+    return Category(name, **{field: own[field] for field in ("fading", "description") if field in own})
 
 
 def _id(value: UUID) -> UUID:

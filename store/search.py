@@ -80,8 +80,8 @@ SEARCH: Final[LiteralString] = r"""
         m.id, m.session, m.content, m.data, m.tags, m.type, m.category, m.importance, m.confidence, m.pinned,
         CASE WHEN m.state = 'LIVE' AND m.expires_at <= now() THEN 'EXPIRED' ELSE m.state END AS state,
         m.subject, m.attribute, m.role, m.valid_from, m.valid_to, m.recorded_at, m.retired_at, m.retired_reason,
-        m.supersedes, m.superseded_by, m.access_count, m.accessed_at, m.confirmed_at, m.confirmations, m.expires_at,
-        m.fades_at, m.version,
+        m.supersedes, m.superseded_by, m.restates, m.access_count, m.accessed_at, m.confirmed_at, m.confirmations,
+        m.expires_at, m.fades_at, m.version,
         (
             SELECT jsonb_agg(jsonb_build_object('turn_id', s.turn_id, 'message_index', nullif(s.message_index, -1),
                 'role', s.role, 'said_at', s.said_at) ORDER BY s.said_at, s.turn_id, s.message_index)

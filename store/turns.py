@@ -7,7 +7,7 @@ from mnemostream.turns import Reason, Role
 
 from processors.records import AcceptedTurn, Begun, ContextMessage, Owner, Parking, TurnStatus
 from processors.search import TurnReport, TurnState
-from store.commits import ADD_APP, ADD_OWNER
+from store.claims import ADD_APP, ADD_OWNER
 from store.database import Database
 from store.notices import payload
 from store.rows import profile_of
@@ -152,7 +152,13 @@ _REPORT: Final[LiteralString] = """
                 FROM decision AS d JOIN memory AS m
                     ON m.app = d.app AND m.owner_key = d.owner_key AND m.id = d.memory_id AND m.state <> 'FORGOTTEN'
                 WHERE d.app = $1 AND d.owner_key = me.owner_key AND d.cause_id = $3 AND d.cause_kind = 'turn'
-                    AND d.action <> 'NOOP'
+                    AND (d.action <> 'NOOP' OR EXISTS (
+                        SELECT 1
+                        FROM memory_source AS s
+                        WHERE s.app = d.app AND s.owner_key = d.owner_key AND s.memory_id = d.memory_id
+                            AND s.turn_id = d.cause_id
+                    ))
+                    AND NOT d.memory_id = ANY (d.retired)
                 GROUP BY d.memory_id
             ) AS d
         ) AS memory_ids
@@ -236,7 +242,10 @@ class TurnRepository:
                 await connection.fetchval(_PARK, *arguments)
 
     async def report(self, owner: Owner, turn_id: str) -> TurnReport:
-        """How far the turn got, and the memories that it made or confirmed, in the order of the decisions."""
+        """How far the turn got, and the memories that it made or confirmed, in the order of the decisions.
+
+        What it took back is not among them, nor what it only repeated without becoming a source of it.
+        """
         async with self._database.app(owner.app) as connection:
             row = await connection.fetchrow(_REPORT, owner.app, owner.owner, turn_id)
         if row is None:

@@ -1,7 +1,8 @@
 """What each stage does with a window of records. Neither Faust nor Postgres is known here."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
 import msgspec
 from mnemostream.decoding import fingerprint
@@ -9,10 +10,11 @@ from mnemostream.errors import InvalidTurn
 from mnemostream.redaction import redact_turn
 from mnemostream.turns import Reason
 
+from processors.answers import Dropped
 from processors.errors import Rejected
-from processors.extraction import ReadRequest
+from processors.extraction import ReadAnswer, ReadingFailed, ReadRequest
 from processors.facts import Fact, Reading, Window, WindowTurn
-from processors.normalization import normalized
+from processors.folding import folded, folded_by_vectors
 from processors.records import AcceptedTurn, AppProfile, Begun, ContextMessage, Owner, TurnStatus
 from processors.small_talk import needs_no_reading
 from processors.vectors import pack
@@ -28,13 +30,25 @@ class ExtractObserver(Protocol):
         """So many lines were redacted, by rule."""
         ...
 
-    def read(self, reading: Reading, facts: int) -> None:
-        """A model was asked, and gave so many facts."""
+    def asked(self, reading: Reading, requests: int) -> None:
+        """A model was asked in so many requests, and gave facts or nothing usable."""
+        ...
+
+    def read(self, facts: int, unread_characters: int) -> None:
+        """A window gave so many facts; so many characters of it were left out."""
+        ...
+
+    def dropped(self, reason: Dropped, count: int) -> None:
+        """Facts of an answer were not taken."""
         ...
 
     def turn(self, status: TurnStatus) -> None:
         """A turn had this status in the log of turns."""
         ...
+
+
+_LONG: Final = 50_000
+"""Bytes of a record beyond which its secrets are looked for in a thread: a megabyte can take seconds."""
 
 
 class Extract:
@@ -65,7 +79,7 @@ class Extract:
         Again: turns that took effect meanwhile are passed over, the others are read again. Raises Rejected where the
         record is no turn, uses a known id for other messages, or the model cannot make anything of it; Unavailable.
         """
-        accepted = [self._accepted(record) for record in records]
+        accepted = [await self._accepted(record) for record in records]
         owner = Owner(accepted[0].turn.app, accepted[0].turn.owner)
         begun = await self._turns.begin(owner, accepted)
         open_turns = self._open(accepted, begun)
@@ -78,12 +92,13 @@ class Extract:
                 headers=candidate_headers(records[-1]),
             )
 
-    def _accepted(self, record: Record) -> AcceptedTurn:
+    async def _accepted(self, record: Record) -> AcceptedTurn:
         try:
             turn = read_turn(record)
         except InvalidTurn as invalid:
             raise Rejected(invalid.reason, invalid.detail) from None
-        redacted, counts = redact_turn(turn)
+        long = record.size_bytes > _LONG
+        redacted, counts = await asyncio.to_thread(redact_turn, turn) if long else redact_turn(turn)
         if counts:
             self._observer.redacted(counts)
         return AcceptedTurn(redacted, record.place, fingerprint(turn))
@@ -111,11 +126,10 @@ class Extract:
         reading = None
         if readable:
             turns = tuple(accepted[i].turn for i in readable)
-            request = ReadRequest(turns, context, profile, self._max_facts_per_turn)
-            answer = await self._reader.read(request)
+            answer = await self._read(ReadRequest(turns, context, profile, self._max_facts_per_turn))
             reading = answer.reading
-            facts = await self._embedded(_without_repetition(answer.facts, readable))
-            self._observer.read(reading, len(facts))
+            facts = await self._embedded(_placed(answer.facts, readable))
+            self._observer.read(len(facts), answer.unread_characters)
         return Window(
             app=owner.app,
             owner=owner.owner,
@@ -126,13 +140,25 @@ class Extract:
             embedding_model=self._embedder.model.name if facts else None,
         )
 
+    async def _read(self, request: ReadRequest) -> ReadAnswer:
+        try:
+            answer = await self._reader.read(request)
+        except ReadingFailed as failed:
+            self._observer.asked(failed.reading, failed.requests)
+            raise
+        self._observer.asked(answer.reading, answer.requests)
+        return answer
+
     async def _embedded(self, facts: Sequence[Fact]) -> list[Fact]:
+        """The facts with their vectors; of those of a turn that say the same, in other words too, one."""
         if not facts:
             return []
-        vectors = await self._embedder.embed([fact.text for fact in facts])
-        return [
-            msgspec.structs.replace(fact, embedding=pack(vector)) for fact, vector in zip(facts, vectors, strict=True)
-        ]
+        unique, repeated = folded(facts)
+        vectors = await self._embedder.embed([fact.text for fact in unique])
+        kept, stays, near = folded_by_vectors(unique, vectors, self._embedder.model.auto_merge_threshold)
+        if repeated + near:
+            self._observer.dropped(Dropped.REPEATED, repeated + near)
+        return [msgspec.structs.replace(fact, embedding=pack(vector)) for fact, vector in zip(kept, stays, strict=True)]
 
 
 class Reconcile:
@@ -147,18 +173,11 @@ class Reconcile:
             await self._reconciler.reconcile(read_window(record))
 
 
-def _without_repetition(facts: Sequence[Fact], readable: Sequence[int]) -> list[Fact]:
-    """The facts with their turn counted in the whole window; of those that say the same of one turn only the first."""
-    seen: set[tuple[int, str]] = set()
-    kept = []
-    for fact in facts:
-        if not 0 <= fact.turn < len(readable):
-            raise Rejected(Reason.MODEL_ANSWER_UNUSABLE, "turn: must be an index into the window")
-        said = (fact.turn, normalized(fact.text))
-        if said not in seen:
-            seen.add(said)
-            kept.append(msgspec.structs.replace(fact, turn=readable[fact.turn]))
-    return kept
+def _placed(facts: Sequence[Fact], readable: Sequence[int]) -> list[Fact]:
+    """The facts with their turn counted in the whole window."""
+    if any(not 0 <= fact.turn < len(readable) for fact in facts):
+        raise Rejected(Reason.MODEL_ANSWER_UNUSABLE, "turn: must be an index into the window")
+    return [msgspec.structs.replace(fact, turn=readable[fact.turn]) for fact in facts]
 
 
 def _window_turn(accepted: AcceptedTurn) -> WindowTurn:

@@ -1,14 +1,20 @@
 """Every instrument of the worker, on one registry. Labels come from closed sets, never an owner or an id."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from processors.answers import Dropped
+from processors.effects import Effect
 from processors.facts import Reading
 from processors.records import TurnStatus
 from streams.delivery import Outcome
+
+EXTRACT: Final = "extract"
+ARBITRATE: Final = "arbitrate"
+OPERATIONS: Final = (EXTRACT, ARBITRATE)
+"""What a language model is asked for."""
 
 _SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 
@@ -49,19 +55,62 @@ class WorkerMetrics:
         self.read_seconds = Histogram(
             "mnemo_read_seconds", "Duration of reading a window by the model", registry=registry, buckets=_SECONDS
         )
-        self.tokens = Counter("mnemo_model_tokens", "Tokens of reading", ("direction",), registry=registry)
+        self.unread_characters = Counter(
+            "mnemo_unread_characters", "Characters of windows that were too long to be read whole", registry=registry
+        )
+        self.model_requests = Counter(
+            "mnemo_model_requests",
+            "Answers that a language model gave, usable or not",
+            ("operation",),
+            registry=registry,
+        )
+        self.tokens = Counter(
+            "mnemo_model_tokens", "Tokens that went to and came from it", ("operation", "direction"), registry=registry
+        )
+
+        self.circuit_open = Gauge(
+            "mnemo_model_circuit_open",
+            "1 while a model counts as away and calls wait without being tried",
+            ("use",),
+            registry=registry,
+        )
+        self.decisions = Counter(
+            "mnemo_decisions",
+            "Decisions about candidates; marked: the safe default, because the arbitrator could not be heard",
+            ("route", "action", "marked"),
+            registry=registry,
+        )
+        self.arbitrate_seconds = Histogram(
+            "mnemo_arbitrate_seconds", "Duration of arbitrating a window", registry=registry, buckets=_SECONDS
+        )
+        self.arbitrated = Counter(
+            "mnemo_arbitrated_candidates", "Candidates that an arbitrator was asked about", registry=registry
+        )
+        self.refused_judgements = Counter(
+            "mnemo_refused_judgements", "Judgements that named what was not offered, or broke a rule", registry=registry
+        )
+
+    def circuit(self, use: str, is_open: bool) -> None:
+        """The model for `use` (extraction, arbitration, embedding) counts as away, or no longer."""
+        self.circuit_open.labels(use).set(is_open)
 
     def redacted(self, counts: Mapping[str, int]) -> None:
         """Lines were redacted, by rule."""
         for rule, count in counts.items():
             self.redacted_lines.labels(rule).inc(count)
 
-    def read(self, reading: Reading, facts: int) -> None:
-        """A model was asked."""
+    def asked(self, reading: Reading, requests: int, operation: str = EXTRACT) -> None:
+        """A model was asked, in so many requests, for one of `OPERATIONS`: whether or not something came of it."""
+        if operation == EXTRACT:
+            self.read_seconds.observe(reading.latency_seconds)
+        self.model_requests.labels(operation).inc(requests)
+        self.tokens.labels(operation, "in").inc(reading.tokens_in)
+        self.tokens.labels(operation, "out").inc(reading.tokens_out)
+
+    def read(self, facts: int, unread_characters: int) -> None:
+        """A window was read."""
         self.facts.inc(facts)
-        self.read_seconds.observe(reading.latency_seconds)
-        self.tokens.labels("in").inc(reading.tokens_in)
-        self.tokens.labels("out").inc(reading.tokens_out)
+        self.unread_characters.inc(unread_characters)
 
     def turn(self, status: TurnStatus) -> None:
         """A turn had this status."""
@@ -70,6 +119,28 @@ class WorkerMetrics:
     def dropped(self, reason: Dropped, count: int) -> None:
         """Facts of an answer were dropped."""
         self.dropped_facts.labels(reason.value).inc(count)
+
+
+class DecisionMetrics:
+    """What a worker counts of decisions."""
+
+    def __init__(self, metrics: WorkerMetrics) -> None:
+        self._metrics = metrics
+
+    def asked(self, reading: Reading, questions: int, refused: int) -> None:
+        """An arbitrator was asked."""
+        metrics = self._metrics
+        metrics.asked(reading, 1, ARBITRATE)
+        metrics.arbitrate_seconds.observe(reading.latency_seconds)
+        metrics.arbitrated.inc(questions)
+        metrics.refused_judgements.inc(refused)
+
+    def decided(self, effects: Sequence[Effect]) -> None:
+        """Decisions were committed."""
+        for effect in effects:
+            verdict = effect.verdict
+            marked = "true" if verdict.marked else "false"
+            self._metrics.decisions.labels(verdict.route.value, verdict.action.value, marked).inc()
 
 
 class StageMetrics:

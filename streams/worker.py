@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import Final, TypeVar
 
@@ -18,19 +18,20 @@ from typing_extensions import override
 from memory.reconcile import Reconciler
 from processors.errors import MnemoError, Unavailable
 from processors.extraction import MAX_ANSWERS
-from providers.assembly import open_embedder, open_reader
+from providers.assembly import open_arbitrator, open_embedder, open_reader
 from runtime.ops import Check, Heartbeat, OpsServer, Readiness
 from runtime.settings import InvalidSettings, Settings
 from store.database import Database
 from store.migrate import check as check_schema
 from store.models import ModelKeys
 from store.owners import OwnerRepository
+from store.retention import BITE, TurnRetention
 from store.turns import TurnRepository
 from streams.delivery import Handle, Lanes, Limits, Retry
 from streams.faust_stage import Flow, Stage, StageApp, make_app
 from streams.handlers import Extract, Reconcile
 from streams.kafka import client_options
-from streams.metrics import StageMetrics, WorkerMetrics
+from streams.metrics import DecisionMetrics, StageMetrics, WorkerMetrics
 from streams.outlet import Outlet
 from streams.parking import Parker
 from streams.ports import Embedder
@@ -43,6 +44,7 @@ _SLACK_SECONDS: Final = 10.0
 """Of an attempt, beside what its models may take: for the store and the broker."""
 _LOOK_SECONDS: Final = 1.0
 _LOOKS_A_PROBE: Final = 5
+_PURGE_SECONDS: Final = 900.0
 _PROBE_SECONDS: Final = 3.0
 _FLOWS: Final = {"extract": Flow(poll_records=12, buffer=64), "reconcile": Flow(poll_records=48, buffer=256)}
 _SOURCES: Final = {"extract": TURNS, "reconcile": CANDIDATES}
@@ -123,7 +125,7 @@ class _WorkerProcess:
         settings = self._settings
         database = await self._open_store()
         await self._check_topics()
-        embedder = await self._stack.enter_async_context(open_embedder(settings))
+        embedder = await self._stack.enter_async_context(open_embedder(settings, on_circuit=self._metrics.circuit))
         await self._once_there("Postgres", lambda: ModelKeys(database).key(embedder.model))
         outlet = await self._stack.enter_async_context(Outlet(client_options(settings), client_id="mnemo-worker"))
         apps = []
@@ -131,11 +133,22 @@ class _WorkerProcess:
             if name == "extract":
                 handle: Handle = await self._extract(database, embedder, outlet)
             else:
-                handle = Reconcile(Reconciler(OwnerRepository(database), embedder, new_id=uuid7))
+                handle = await self._reconcile(database, embedder)
             apps.append(self._stage(name, handle, database, outlet))
         looking = asyncio.get_running_loop().create_task(self._look(database))
         self._stack.callback(looking.cancel)
+        await self._let_go_of_turns()
         return apps
+
+    async def _let_go_of_turns(self) -> None:
+        """Now and then the log of turns loses what is past its retention."""
+        retention = timedelta(days=self._settings.turn_retention_days)
+        if retention and self._settings.postgres_dsn is not None and "extract" in self._names:
+            dsn = self._settings.postgres_dsn.get_secret_value()
+            timer = await self._once_there("Postgres", lambda: Database.open(dsn, role="mnemo_timer", pool_size=1))
+            self._stack.push_async_callback(timer.close)
+            task = asyncio.get_running_loop().create_task(_purge_turns(TurnRetention(timer), retention))
+            self._stack.callback(task.cancel)
 
     async def _open_store(self) -> Database:
         settings = self._settings
@@ -177,7 +190,9 @@ class _WorkerProcess:
 
     async def _extract(self, database: Database, embedder: Embedder, outlet: Outlet) -> Extract:
         settings, metrics = self._settings, self._metrics
-        reader = await self._stack.enter_async_context(open_reader(settings, on_dropped=metrics.dropped))
+        reader = await self._stack.enter_async_context(
+            open_reader(settings, on_dropped=metrics.dropped, on_circuit=metrics.circuit)
+        )
         return Extract(
             TurnRepository(database),
             reader,
@@ -186,6 +201,20 @@ class _WorkerProcess:
             topic=topic_name(settings, CANDIDATES),
             max_facts_per_turn=settings.max_facts_per_turn,
             observer=metrics,
+        )
+
+    async def _reconcile(self, database: Database, embedder: Embedder) -> Reconcile:
+        settings = self._settings
+        arbitrator = await self._stack.enter_async_context(open_arbitrator(settings, on_circuit=self._metrics.circuit))
+        return Reconcile(
+            Reconciler(
+                OwnerRepository(database),
+                embedder,
+                arbitrator,
+                new_id=uuid7,
+                arbitration_limit=timedelta(seconds=settings.arbitration_timeout_seconds),
+                observer=DecisionMetrics(self._metrics),
+            )
         )
 
     def _stage(self, name: str, handle: Handle, database: Database, outlet: Outlet) -> StageApp:
@@ -250,9 +279,21 @@ def _attempt_seconds(settings: Settings, stage: str) -> float:
     """What one attempt at a window may take: all that its models may, so that poison is told from an outage."""
     models = {
         "extract": MAX_ANSWERS * settings.extraction_timeout_seconds,
-        "reconcile": settings.arbitration_timeout_seconds,
+        # What is merged is embedded too.
+        "reconcile": settings.arbitration_timeout_seconds + settings.embedding_timeout_seconds,
     }
     return models[stage] + settings.embedding_timeout_seconds + _SLACK_SECONDS
+
+
+async def _purge_turns(turns: TurnRetention, retention: timedelta) -> None:
+    """Forever: bite by bite, then a pause."""
+    while True:
+        try:
+            full = await turns.purge(retention) == BITE
+        except Unavailable as unavailable:
+            full = False
+            _log.warning("turns_not_purged", error=str(unavailable))
+        await asyncio.sleep(0.1 if full else _PURGE_SECONDS)
 
 
 class _Apps(Worker):

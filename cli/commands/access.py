@@ -1,4 +1,4 @@
-"""Who may use the system: applications and their API keys."""
+"""Who may use the system: the API keys of applications."""
 
 import re
 import secrets
@@ -20,25 +20,7 @@ if TYPE_CHECKING:
 ALL_SCOPES: Final = ("read", "write", "admin")
 JsonOption = Annotated[bool, typer.Option("--json", help="As JSON.")]
 
-apps = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False, no_args_is_help=True)
 keys = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False, no_args_is_help=True)
-
-
-@apps.callback()
-def _apps() -> None:
-    """The applications that use this system. A key makes its app."""
-
-
-@apps.command("list")
-def list_apps(ctx: typer.Context, as_json: JsonOption = False) -> None:
-    """All applications."""
-    from store.apps import AppRepository
-
-    names = with_database(settings_of(ctx), lambda database: AppRepository(database).list())
-    if as_json:
-        print_json({"apps": [{"app": name} for name in names]})
-    else:
-        print_table(("app",), [(name,) for name in names])
 
 
 @keys.callback()

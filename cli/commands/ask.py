@@ -17,7 +17,7 @@ JsonOption = Annotated[bool, typer.Option("--json", help="The RPC's JSON.")]
 _NEVER = "1970-01-01"
 
 
-def _asker(ctx: typer.Context, owner: str | None) -> tuple[Callable[..., dict[str, Any]], str]:
+def asker(ctx: typer.Context, owner: str | None) -> tuple[Callable[..., dict[str, Any]], str]:
     """What to ask with, and whom about."""
     settings = settings_of(ctx, owner=owner)
     whose, endpoint = owner_of(settings), endpoint_of(settings)
@@ -38,7 +38,7 @@ def search(
     as_json: JsonOption = False,
 ) -> None:
     """Ask what is known about an owner; best answer first."""
-    ask, whose = _asker(ctx, owner)
+    ask, whose = asker(ctx, owner)
     with progress("Searching"):
         answer = ask("Search", query=" ".join(query), limit=limit, categories=category or [], includeRetired=retired)
     if as_json:
@@ -61,7 +61,7 @@ def list_memories(
     as_json: JsonOption = False,
 ) -> None:
     """All memories of an owner, in the order in which they were recorded."""
-    ask, whose = _asker(ctx, owner)
+    ask, whose = asker(ctx, owner)
     memories: list[dict[str, Any]] = []
     token = ""
     answer: dict[str, Any] = {}
@@ -91,7 +91,7 @@ def show(
     as_json: JsonOption = False,
 ) -> None:
     """One memory, with everything known about it."""
-    ask, _ = _asker(ctx, owner)
+    ask, _ = asker(ctx, owner)
     memory = ask("GetMemory", id=memory_id)
     if as_json:
         print_json(memory)
@@ -110,7 +110,7 @@ def add(
     as_json: JsonOption = False,
 ) -> None:
     """Add a memory directly, without a conversation."""
-    ask, _ = _asker(ctx, owner)
+    ask, _ = asker(ctx, owner)
     memory = ask(
         "CreateMemory",
         content=" ".join(content),
@@ -136,7 +136,7 @@ def turn(
 
     With --wait a turn that is not over by then is a failure.
     """
-    ask, _ = _asker(ctx, owner)
+    ask, _ = asker(ctx, owner)
     deadline = time.monotonic() + wait
     with progress("Waiting for the turn") as tell:
         while True:
@@ -216,6 +216,7 @@ def _print_memory(memory: dict[str, Any]) -> None:
             ("confirmations", memory.get("confirmations") or None),
             ("supersedes", memory.get("supersedes")),
             ("supersededBy", memory.get("supersededBy")),
+            ("restates", memory.get("restates")),
             ("retiredReason", memory.get("retiredReason")),
             *(("from turn", source) for source in sources),
         ]

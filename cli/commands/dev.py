@@ -1,7 +1,7 @@
 """Tools for developers."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -17,15 +17,32 @@ def _dev() -> None:
 def model_server(
     host: Annotated[str, typer.Option(help="What to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="0: any free one (printed).", min=0, max=65535)] = 0,
-    latency: Annotated[float, typer.Option(help="Seconds that reading turns takes.", min=0)] = 0.0,
+    latency: Annotated[float, typer.Option(help="Seconds that a chat or a message takes.", min=0)] = 0.0,
     embedding_latency: Annotated[float, typer.Option(help="Seconds that embedding takes.", min=0)] = 0.0,
+    knows: Annotated[
+        Literal["json_schema", "json_object", "nothing"], typer.Option(help="The forms of answer that it takes.")
+    ] = "json_schema",
 ) -> None:
-    """A scripted model server that speaks OpenAI's wire format: one line of JSON says where it is."""
+    """A scripted model server that speaks OpenAI's and Anthropic's wire formats: one line of JSON says where it is.
+
+    It says what the texts that it is asked about tell it to say. POST /control changes what it does while it runs, by
+    a JSON object:
+
+    mode: answer, error, garbage, truncated, invalid, foreign (numbers that were not offered), empty, refuse, hang,
+    disconnect; with rate (a share of the calls), calls (so many), endpoints (chat, embeddings, messages).
+
+    status, message, code, param, retry_after: of mode error.
+
+    latency_seconds, embedding_latency_seconds, knows, wraps (nothing, fence, prose), refuses (parameters), script (one
+    answer for all calls, or a list of the next ones), dimensions, key, reset.
+
+    GET /stats counts calls and tokens, together and by endpoint.
+    """
     import uvloop
 
     from cli.dev.model_server import Behaviour, run
 
-    behaviour = Behaviour(latency_seconds=latency, embedding_latency_seconds=embedding_latency)
+    behaviour = Behaviour(latency_seconds=latency, embedding_latency_seconds=embedding_latency, knows=knows)
     uvloop.run(run(host, port, behaviour))
 
 

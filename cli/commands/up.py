@@ -30,7 +30,7 @@ def up(
     app: Annotated[str, typer.Option(help="The application that gets a key.")] = "default",
     kafka: Annotated[str | None, typer.Option(metavar="HOST:PORT", help="Use this Kafka.")] = None,
     postgres: Annotated[str | None, typer.Option(metavar="DSN", help="Use this Postgres.")] = None,
-    model_provider: Annotated[str | None, typer.Option(help="local or openai.")] = None,
+    model_provider: Annotated[str | None, typer.Option(help="local, openai or anthropic.")] = None,
     openai_api_key: Annotated[
         str | None, typer.Option(metavar="KEY", help="Selects openai. Better: OPENAI_API_KEY and --model-provider.")
     ] = None,

@@ -46,6 +46,8 @@ def settings_to_pass_on(settings: Settings, *, with_kafka: bool) -> dict[str, st
         given = {name for name in given if not name.startswith("kafka_")}
     if "openai" not in (settings.model_provider, settings.embedding_provider):
         given -= {"openai_api_key", "openai_base_url"}
+    if settings.model_provider != "anthropic":
+        given -= {"anthropic_api_key", "anthropic_base_url"}
     return {PREFIX + name.upper(): _text(getattr(settings, name)) for name in sorted(given)}
 
 

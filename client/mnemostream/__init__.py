@@ -50,13 +50,20 @@ if TYPE_CHECKING:
     from mnemostream.turns import Reason as Reason
     from mnemostream.turns import Role as Role
     from mnemostream.turns import Turn as Turn
+    from mnemostream.types import Action as Action
+    from mnemostream.types import Compared as Compared
+    from mnemostream.types import Decision as Decision
+    from mnemostream.types import Explanation as Explanation
     from mnemostream.types import Hit as Hit
     from mnemostream.types import Memory as Memory
     from mnemostream.types import MemoryPage as MemoryPage
     from mnemostream.types import Mode as Mode
+    from mnemostream.types import ModelCall as ModelCall
+    from mnemostream.types import Route as Route
     from mnemostream.types import SearchResult as SearchResult
     from mnemostream.types import Source as Source
     from mnemostream.types import State as State
+    from mnemostream.types import Statement as Statement
     from mnemostream.types import TurnReport as TurnReport
     from mnemostream.types import TurnState as TurnState
     from mnemostream.types import Weights as Weights
@@ -90,13 +97,20 @@ _NAMES: Final = {
     "schema": ("turn_json_schema",),
     "turns": ("Envelope", "Message", "Reason", "Role", "Turn"),
     "types": (
+        "Action",
+        "Compared",
+        "Decision",
+        "Explanation",
         "Hit",
         "Memory",
         "MemoryPage",
         "Mode",
+        "ModelCall",
+        "Route",
         "SearchResult",
         "Source",
         "State",
+        "Statement",
         "TurnReport",
         "TurnState",
         "Weights",

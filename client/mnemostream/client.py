@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Required, 
 
 from mnemostream.ids import uuid7
 from mnemostream.turns import Message, Turn
-from mnemostream.types import Filters, Memory, MemoryPage, Mode, SearchResult, TurnReport, Weights
+from mnemostream.types import Explanation, Filters, Memory, MemoryPage, Mode, SearchResult, TurnReport, Weights
 
 # What speaks to the service and to Kafka is imported when it is first used: it takes several times as long as the rest.
 if TYPE_CHECKING:
@@ -212,6 +212,26 @@ class AsyncMnemo:
         )
         return messages.memory(await self._call("create_memory", request, timeout_seconds))
 
+    async def explain(self, memory_id: str, *, owner: str, timeout_seconds: float | None = None) -> Explanation:
+        """Why a memory is believed: who said what when, what it replaced, and why, in words and as records.
+
+        Raises NotFound, also for another owner's and for one that is forgotten.
+        """
+        from mnemostream import messages
+
+        request = messages.explain_request(owner, memory_id)
+        return messages.explanation(await self._call("explain_memory", request, timeout_seconds))
+
+    async def delete(self, memory_id: str, *, owner: str, timeout_seconds: float | None = None) -> None:
+        """Forget a memory for good, with every version of it: what was received before does not bring it back.
+
+        Raises NotFound where there is none, so also the second time.
+        """
+        from mnemostream import messages
+
+        request = messages.delete_request(owner, memory_id)
+        await self._call("delete_memory", request, timeout_seconds)
+
     async def _call(self, method: str, request: Any, timeout_seconds: float | None, waiting: float = 0.0) -> Any:
         from mnemostream.calls import call
 
@@ -278,6 +298,8 @@ class Mnemo:
     list_memories = _blocking(AsyncMnemo.list_memories)
     get_turn = _blocking(AsyncMnemo.get_turn)
     create_memory = _blocking(AsyncMnemo.create_memory)
+    explain = _blocking(AsyncMnemo.explain)
+    delete = _blocking(AsyncMnemo.delete)
 
     def close(self) -> None:
         """Disconnect, and end the thread. Again does nothing; a call after it starts a new one."""

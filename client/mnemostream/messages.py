@@ -55,6 +55,16 @@ def get_request(owner: str, memory_id: str) -> pb.GetMemoryRequest:
     return pb.GetMemoryRequest(owner=owner, id=memory_id)
 
 
+def explain_request(owner: str, memory_id: str) -> pb.ExplainMemoryRequest:
+    """What `explain` sends."""
+    return pb.ExplainMemoryRequest(owner=owner, id=memory_id)
+
+
+def delete_request(owner: str, memory_id: str) -> pb.DeleteMemoryRequest:
+    """What `delete` sends."""
+    return pb.DeleteMemoryRequest(owner=owner, id=memory_id)
+
+
 def turn_request(owner: str, turn_id: str, wait_seconds: float) -> pb.GetTurnRequest:
     """What `get_turn` sends."""
     return pb.GetTurnRequest(owner=owner, turn_id=turn_id, wait=_duration(wait_seconds))
@@ -127,6 +137,7 @@ def memory(message: pb.Memory) -> types.Memory:
         expires_at=_moment(message.expires_at),
         fades_at=_moment(message.fades_at),
         sources=tuple(_source(source) for source in message.sources),
+        restates=message.restates or None,
     )
 
 
@@ -151,6 +162,60 @@ def turn_report(message: pb.Turn) -> types.TurnReport:
         message.detail or None,
         tuple(message.memory_ids),
     )
+
+
+def explanation(message: pb.ExplainMemoryResponse) -> types.Explanation:
+    """What `explain` gives."""
+    return types.Explanation(
+        memory(message.memory if message.memory is not None else pb.Memory()),
+        message.story,
+        tuple(_statement(one) for one in message.statements),
+        tuple(_decision(one) for one in message.decisions),
+        tuple(memory(one) for one in message.line),
+    )
+
+
+def _statement(message: pb.Statement) -> types.Statement:
+    index = message.message_index if message.has_field("message_index") else None
+    return types.Statement(
+        message.turn_id, index, message.role or None, message.name or None, _moment(message.said_at), message.text
+    )
+
+
+def _decision(message: pb.Decision) -> types.Decision:
+    arbitration = message.arbitration
+    return types.Decision(
+        id=message.id,
+        at=_moment(message.at),
+        cause_kind=message.cause_kind,
+        cause_id=message.cause_id,
+        candidate=message.candidate,
+        route=_known(types.Route, message.route),
+        action=_known(types.Action, message.action),
+        reason=message.reason,
+        marked=message.marked,
+        neighbours=tuple(_compared(one) for one in message.neighbours),
+        retired=tuple(message.retired),
+        memory_id=message.memory_id or None,
+        reading=_model_call(message) if message.model else None,
+        arbitration=_model_call(arbitration) if arbitration is not None else None,
+    )
+
+
+def _compared(message: pb.DecisionNeighbour) -> types.Compared:
+    return types.Compared(
+        message.memory_id,
+        message.similarity if message.has_field("similarity") else None,
+        _known(types.State, message.state),
+        message.same_text,
+        message.same_slot,
+        message.content,
+    )
+
+
+def _model_call(message: pb.Decision | pb.Arbitration) -> types.ModelCall:
+    seconds = message.latency.to_timedelta().total_seconds() if message.latency is not None else 0.0
+    return types.ModelCall(message.model, message.prompt_version, message.tokens_in, message.tokens_out, seconds)
 
 
 def _filter_fields(filters: types.Filters) -> dict[str, Any]:

@@ -101,6 +101,8 @@ class Memory:
     expires_at: datetime | None = None
     fades_at: datetime | None = None
     sources: tuple[Source, ...] = ()
+    restates: str | None = None
+    """The id of a memory that said the same, was superseded or retracted, and is said again by this one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +155,116 @@ class TurnReport:
     reason: str | None
     detail: str | None
     memory_ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A message that supports a memory, as the log of turns has it. `message_index` None: the turn as a whole."""
+
+    turn_id: str
+    message_index: int | None
+    role: str | None
+    name: str | None
+    said_at: datetime | None
+    text: str
+    """Its first 500 characters, redacted; empty where the log no longer has it."""
+
+
+class Route(StrEnum):
+    """Which way a candidate went."""
+
+    SAME_TEXT = "SAME_TEXT"
+    """The same normalised text was known."""
+    MERGE = "MERGE"
+    """At or above the auto-merge threshold, and numbers, dates, names and negation agreed."""
+    ARBITRATE = "ARBITRATE"
+    """Between the thresholds, or what was compared differed, or the same slot was taken."""
+    NEW = "NEW"
+    EXACT = "EXACT"
+    """The application asked for no comparison."""
+    FORGOTTEN = "FORGOTTEN"
+    """It was forgotten on request after it had been received."""
+    UNRECOGNIZED = "UNRECOGNIZED"
+    """The service is newer than this client."""
+
+
+class Action(StrEnum):
+    """What was done with a candidate."""
+
+    ADD = "ADD"
+    CONFIRM = "CONFIRM"
+    UPDATE = "UPDATE"
+    DELETE = "DELETE"
+    NOOP = "NOOP"
+    UNRECOGNIZED = "UNRECOGNIZED"
+    """The service is newer than this client."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """A memory that a candidate was compared with, as it stood then.
+
+    similarity: cosine, -1 to 1; None where it was found by its text or its slot. content: empty where it was forgotten
+    or purged since.
+    """
+
+    memory_id: str
+    similarity: float | None
+    state: State
+    same_text: bool
+    same_slot: bool
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCall:
+    """How a model was asked: for a reading, of the whole window that was read at once."""
+
+    model: str
+    prompt_version: str
+    tokens_in: int
+    tokens_out: int
+    latency_seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """What was done with a candidate, and why."""
+
+    id: str
+    at: datetime | None
+    cause_kind: str
+    """`turn`, `request` or `timer`."""
+    cause_id: str
+    candidate: str
+    """The text as it was read, or told."""
+    route: Route
+    action: Action
+    reason: str
+    marked: bool = False
+    """The safe default: the arbitrator was not, or could not be, heard."""
+    neighbours: tuple[Compared, ...] = ()
+    """Nearest first."""
+    retired: tuple[str, ...] = ()
+    """The ids of the memories that it superseded, retracted, or gave an end."""
+    memory_id: str | None = None
+    """What was added, confirmed or taken back."""
+    reading: ModelCall | None = None
+    """None where no model read it."""
+    arbitration: ModelCall | None = None
+    """None where no arbitrator was asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Why a memory is believed: its story in words, and the records that it is told from, oldest first."""
+
+    memory: Memory
+    story: str
+    statements: tuple[Statement, ...]
+    decisions: tuple[Decision, ...]
+    line: tuple[Memory, ...]
+    """Its versions: itself, what it replaced, what replaced it and what it says again, all the way."""
 
 
 class Filters(TypedDict, total=False):

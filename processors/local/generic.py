@@ -5,8 +5,9 @@ from typing import Final
 
 from processors.local.draft import Draft
 from processors.local.grammar import about_user, is_past, verb_of
+from processors.local.lexicon import key
 from processors.local.times import Timed
-from processors.local.words import PET, RELATION
+from processors.local.words import PET, RELATION, subject_of_kind
 
 _SKIPPED: Final = """
     think guess see know understand mean wonder hope agree disagree thank appreciate say said ask asked try tried
@@ -19,11 +20,14 @@ _PASSING: Final = re.compile(
     r"^I (?:am|was|feel|have been)(?: not| very| so| too| a bit| a little| really| quite| pretty| all)*"
     r" (?:tired|fine|good|great|well|ok|okay|sorry|happy|glad|here|back|sure|ready|bored|hungry|confused|curious|"
     r"interested|"
-    r"excited|afraid|done|aware|right|wrong|serious|new here|stuck|lost|late|busy|thirsty|sleepy|sad|angry|upset|"
+    r"excited|afraid(?! of)|done|aware|right|wrong|serious|new here|stuck|lost|late|busy|thirsty|sleepy|sad|angry|"
+    r"upset|"
     r"worried|"
-    r"grateful|thankful|impressed|surprised|in|on|at|looking|trying|wondering|asking|thinking|talking|referring|"
+    r"\d+ ?% sure|\d+ (?:minutes?|hours?) late|moving (?:the|this|that|these|those|it|all|some)|grateful|thankful|"
+    r"impressed|surprised|in|on|at|looking|trying|wondering|asking|thinking|talking|referring|"
     r"kidding|having"
-    r" (?:trouble|problems|issues)|getting|going crazy|feeling|just|only|all ears|listening|waiting|stressed|"
+    r" (?:trouble|problems|issues)|getting(?! (?:married|divorced|a |an |my ))|going crazy|feeling|just|only|all "
+    r"ears|listening|waiting|stressed|"
     r"exhausted|free)\b",
     re.IGNORECASE,
 )
@@ -35,11 +39,20 @@ _REQUEST: Final = re.compile(
     r"(?:question|problem|issue|idea|doubt|clue|request|favou?r|thought|feeling|look|point|to (?:ask|go|say|admit|"
     r"run))s?\b"
     r"|^I (?:get|got|have|had|see|am getting) .*\b(?:errors?|exceptions?|tracebacks?|bugs?|warnings?)\b"
-    r"|^I (?:do not|cannot|did not) (?:know|think|understand|see|mean|care|remember|mind|want you|have (?:time|any)|"
+    r"|^I (?:do not|cannot|did not) (?:want to (?:say|talk|discuss|answer|share|tell)|know|think|understand|see|"
+    r"mean|care|remember|mind|want you|have (?:time|any)|"
     r"get)\b"
+    r"|^I (?:have )?(?:read|heard|seen) (?:somewhere|that|about|in|on)\b"
     r"|^I (?:will|am going to) (?:try|let|think|check|see|take a look|get back|be (?:back|right)|ask|wait|do (?:it|"
     r"that|this)|keep)"
     r"\b",
+    re.IGNORECASE,
+)
+_PLACELESS: Final = re.compile(
+    r"^I live (?:in|for|on) (?:fear|the moment|the past|the present|denial|hope|peace|constant|my head|the cloud|"
+    r"the edge)\b"
+    r"|^I (?:like|love|prefer|hate|enjoy|dislike) (?:the|that|this) (?:first|second|third|last|other|one|option|"
+    r"idea|way|answer)\b",
     re.IGNORECASE,
 )
 _ADDRESSED: Final = re.compile(r"\b(?:you|your|yours|yourself)\b", re.IGNORECASE)
@@ -58,17 +71,19 @@ _RELATIVE: Final = re.compile(rf"^my (?P<kind>{RELATION}|{PET})\b(?! name)", re.
 _SLOTS_OF_OTHERS: Final[tuple[tuple[re.Pattern[str], str], ...]] = tuple(
     (re.compile(pattern, re.IGNORECASE), attribute)
     for pattern, attribute in (
-        (r"\b(?:lives|is living|moved|is based) (?:in|to)\b", "home_city"),
-        (r"\bworks (?:at|for)\b", "employer"),
+        (r"\b(?:lives?|is living|moved|is based) (?:in|to)\b", "home_city"),
+        (r"\bworks (?:at|for)\b|\bgot a job (?:at|with)\b|\bjoined (?-i:[A-Z])", "employer"),
         (r"\bworks as\b|\bis an? \w+(?:er|or|ist|ian|nurse|chef)\b", "job_title"),
         (r"\bis \d+(?: years old)?\b|\bturned \d+", "age"),
         (r"\bbirthday is\b", "birthday"),
-        (r"\bis allergic to\b", "allergy"),
+        (r"\bis allergic to (?P<x>[\w ]+)", "allergy_{x}"),
     )
 )
 _TRANSIENT_OTHERS: Final = re.compile(
     r"^my (?:question|problem|point|idea|guess|mistake|bad|apologies|understanding|code|issue|request|god|goodness|"
-    r"first|next|last|other|only)\b",
+    r"first|next|last|other|only|favou?rite (?:part|bit|one|answer|option))\b"
+    r"|^my [\w ]+ (?:is|are) (?:slow|broken|down|dead|full|late|ready|fine|good|great|bad|nice|gone|correct|wrong|"
+    r"working)\b",
     re.IGNORECASE,
 )
 
@@ -88,22 +103,33 @@ def plain(clause: Timed, *, temporary: bool, hedged: bool, doubtful: bool) -> Dr
 def _of_user(clause: Timed, *, temporary: bool, hedged: bool, doubtful: bool) -> Draft | None:
     text = clause.text
     verb = verb_of(text)
+    if _PLACELESS.search(text):
+        return None
     if not verb or verb in _SKIPPED_VERBS or _REQUEST.search(text) or _POINTING_ONLY.search(text):
         return None
-    if _PASSING.search(text) and not temporary:
+    was_there = clause.span is not None and re.match(r"^I (?:was|am) (?:in|at|on) (?!it|that|this|time|my way)", text)
+    if _PASSING.search(text) and not temporary and not was_there:
         return None
     ahead = clause.span is not None
-    if plan := _PLAN.match(text):
-        lead = "I might" if doubtful else "I plan on" if "planning on" in text else "I plan to"
+    if (plan := _PLAN.match(text)) and not _goes_somewhere(plan):
+        lead = (
+            "I might"
+            if doubtful
+            else "I will"
+            if re.match(r"^I will be\b", text)
+            else "I plan on"
+            if "planning on" in text
+            else "I plan to"
+        )
         planned = about_user(f"{lead} {plan['x']}")
         return Draft(text=planned, category="event" if ahead else "project", importance=6, dated=True)
     past = is_past(verb, timed_past=ahead)
     category, importance = "fact", 4
     if temporary:
         category, importance = "temporary", 4
-    elif ahead and (past or _HAPPENING.match(text)):
+    elif ahead and (past or was_there or _HAPPENING.match(text)):
         category, importance = "event", 5
-    elif re.search(rf"\b(?:(?:{RELATION}|{PET})s?|children)\b", text, re.IGNORECASE):
+    elif verb != "eat" and re.search(rf"\b(?:(?:{RELATION}|{PET})s?|children)\b", text, re.IGNORECASE):
         category, importance = "relational", 6
     elif past:
         category = "event"
@@ -116,9 +142,22 @@ def _of_user(clause: Timed, *, temporary: bool, hedged: bool, doubtful: bool) ->
     return Draft(text=about_user(text, timed_past=ahead), category=category, importance=importance, dated=True)
 
 
+def _goes_somewhere(plan: re.Match[str]) -> bool:
+    """ "I am going to Greece" has no verb but going."""
+    return plan[0].lower().startswith("i am going to ") and plan["x"][0].isupper()
+
+
+def _slot_of_other(text: str) -> str | None:
+    for pattern, name in _SLOTS_OF_OTHERS:
+        if slot := pattern.search(text):
+            return name.format(x=key(slot.groupdict().get("x") or ""))
+    return None
+
+
 def _of_others(clause: Timed, *, temporary: bool) -> Draft | None:
     if _TRANSIENT_OTHERS.search(clause.text) or not re.search(
-        r"\s(?:is|was|has|had|lives|works|\w+s|\w+ed)\s", clause.text
+        r"\s(?:is|was|has|had|lives|works|got|went|left|began|bought|came|took|won|lost|became|\w+s|\w+ed)\s",
+        clause.text,
     ):
         return None
     text = about_user(clause.text)
@@ -126,7 +165,7 @@ def _of_others(clause: Timed, *, temporary: bool) -> Draft | None:
     if found is None:
         category = "temporary" if temporary else "event" if clause.span is not None else "context"
         return Draft(text=text, category=category, importance=5, dated=True)
-    attribute = next((name for pattern, name in _SLOTS_OF_OTHERS if pattern.search(clause.text)), None)
+    attribute = _slot_of_other(clause.text)
     category = "temporary" if temporary else "event" if clause.span is not None and attribute is None else "relational"
-    subject = f"user's {found['kind'].lower()}"
+    subject = subject_of_kind(found["kind"])
     return Draft(text=text, category=category, importance=6, subject=subject, attribute=attribute, dated=True)

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice
 from typing import Final
 
 EXPLICIT: Final = 0.95
@@ -13,10 +12,6 @@ SPECULATION: Final = 0.40
 
 _LONGEST: Final = 600
 """Characters of a clause that the rules look at: no person states more in one breath."""
-
-
-_MOST: Final = 2_000
-"""Sentences of a message that the rules look at: a message with more is a document, not talk."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +32,31 @@ _STATING: Final = re.compile(
     r"do not|don't|avoid|stop|no more|speak|talk|write|every time|going forward)\b",
     _FLAGS,
 )
-_ABBREVIATION: Final = re.compile(r"\b(dr|mr|mrs|ms|prof|st|vs|no|e\.g|i\.e|approx|a\.m|p\.m|jr|sr)\.", _FLAGS)
+_ABBREVIATION: Final = re.compile(
+    r"\b(dr|mr|mrs|ms|prof|st|vs|no(?=\.\s*\d)|e\.g|i\.e|approx|a\.m|p\.m|jr|sr|"
+    r"\d{1,2}(?=\. (?:januar|februar|märz|april|mai|juni|juli|august|september|oktober|november|dezember)))\.",
+    _FLAGS,
+)
 _DOT: Final = "\u2024"
-_SENTENCE_END: Final = re.compile(r"(?<=[.!?…;])[\"')\]]*\s+|\n+")
+_SENTENCE_END: Final = re.compile(r"(?<=[.!?…;])[\"')\]]*\s+|(?<=[。！？؟；])[”』」]?\s*|\n+")
+_ITEM: Final = re.compile(r"^\s*(?:[-*•·]|\d{1,3}[.)]|\|)\s")
+_PLAYED: Final = re.compile(
+    r"\brole-?play|^(?:so |ok |okay )?(?:let's|let us) (?:say|pretend|imagine|play|assume|suppose)\b|^(?:pretend|"
+    r"imagine|suppose|"
+    r"supposing|assume|hypothetically|say i)\b|\bmy (?:character|persona|avatar) (?:is|in)\b|\b(?:here is|here's) "
+    r"(?:a|an|my|the) "
+    r"(?:poem|story|song|draft|script|email|letter|cover letter|text|prompt|bio of)\b|^(?:stell dir vor|nehmen wir "
+    r"an|angenommen|"
+    r"imaginemos|imagina|imagine|imaginons|supongamos|suponha|suponhamos|finge|finja|tu so|digamos|假设|假装|想象|"
+    r"لنفترض|تخيل|تظاهر)",
+    re.IGNORECASE,
+)
+_OTHERS_TO_WORK_ON: Final = re.compile(
+    r"^(?:por favor,? |bitte |请|帮我|请帮我|من فضلك )?(?:traduz\w*|traduc\w*|traduis\w*|übersetze?\w*|translate|"
+    r"翻译|ترجم|corrige|"
+    r"korrigiere|reescreve|resume)[^:：]{0,80}[:：]",
+    re.IGNORECASE,
+)
 _JOKE: Final = re.compile(r"\b(?:just|only) (?:kidding|joking)\b|\b(?:i'm|i am) (?:kidding|joking)\b|\bjk\b", _FLAGS)
 _TEXT_TO_WORK_ON: Final = re.compile(
     r"^(?:please |can you |could you |would you )*(?:translate|rewrite|rephrase|summari[sz]e|proofread|correct|edit|"
@@ -55,8 +72,10 @@ _REPORTED: Final = re.compile(
     _FLAGS,
 )
 _UNREAL: Final = re.compile(
-    r"\b(?:if|unless|suppose|supposing|imagine|what if|hypothetically|pretend|let's say|say i|wish|would|could|should|"
-    r"in theory|as though|assuming|otherwise|in a story|for example|e\.g)\b",
+    r"^as an? (?:ai|language model|assistant|pirate|robot|wizard)\b|\b(?:if|unless|suppose|supposing|imagine|what "
+    r"if|hypothetically|pretend|let's say|say i|wish|would|could|should|"
+    r"in theory|in (?:my|the|this|our|a) (?:novel|story|book|game|dream|film|movie|script|campaign|poem|song)|as "
+    r"though|assuming|otherwise|in a story|for example|e\.g)\b",
     _FLAGS,
 )
 _ASKED: Final = re.compile(
@@ -80,9 +99,13 @@ _ELIDED: Final = re.compile(
     r"teach|dislike|quit|left|cannot|can't|don't|do not|have (?:an?|two|three|been)|work(?:ing)?) )",
     _FLAGS,
 )
+_TAG: Final = re.compile(
+    r",? (?:don't|do not|am|aren't|isn't|ain't|didn't|haven't|wasn't|right|correct|do|did) ?(?:i|it|we|not)?\?$", _FLAGS
+)
 _QUESTION_PART: Final = re.compile(r"\s*(?:,\s*(?:so|and|but)?|;|\s(?:so|and|but))\s+", _FLAGS)
 _MARKER: Final = re.compile(
-    r"^(?:actually|well|so|also|and|but|or|oh|ah|okay|ok|hey|hi|hello|yes|yeah|yep|no|nope|btw|by the way|fyi|anyway|"
+    r"^(?:actually|well|so|also|and|but|or|oh|ah|okay|ok|hey|hi|hello|yes|yeah|yep|no|nope|btw|by the way|fyi|"
+    r"anyway|it turns out(?: that)?|turns out(?: that)?|hence|therefore|instead|"
     r"honestly|currently|now|nowadays|right now|these days|at the moment|to be honest|just so you know|for the record|"
     r"for context|for your information|in fact|in case you missed it|as you know|as i (?:said|mentioned)(?: before|"
     r" earlier)?|"
@@ -94,7 +117,8 @@ _MARKER: Final = re.compile(
     r"add)(?: that)?|"
     r"thanks|thank you|first|second|finally|because|since|although|though|unfortunately|luckily|fortunately|sadly|"
     r"happily|"
-    r"recently|lately|previously|originally|personally|basically|generally speaking|good (?:morning|afternoon|evening)|"
+    r"recently|lately|previously|originally|personally|basically|generally speaking|(?:so,? )?(?:a (?:bit|little) "
+    r")?(?:more )?about me|as of (?:last|this) \w+|good (?:morning|afternoon|evening)|"
     r"(?:hi|hello|hey) (?:there|again|everyone|all)|all right|alright|fun fact|about me)\b(?!')[\s,:;.!–—-]*",
     _FLAGS,
 )
@@ -112,7 +136,8 @@ _HEDGES: Final[tuple[tuple[re.Pattern[str], float], ...]] = tuple(
 _INNER_HEDGES: Final[tuple[tuple[re.Pattern[str], float], ...]] = (
     (
         re.compile(
-            r"\b(?:might|may(?! \d)|maybe|perhaps|possibly|(?:am )?(?:considering|thinking (?:about|"
+            r"\b(?:might|(?<=i )may|(?<=we )may|(?<=he )may|(?<=she )may|(?<=they )may|(?<=it )may|maybe|perhaps|"
+            r"possibly|(?:am )?(?:considering|thinking (?:about|"
             r"of)))\b",
             _FLAGS,
         ),
@@ -129,7 +154,7 @@ _WRITTEN_OUT: Final[tuple[tuple[re.Pattern[str], str], ...]] = tuple(
         (r"\bi'm\b|\bim\b", "I am"), (r"\bi've\b|\bive\b", "I have"), (r"\bi'll\b", "I will"), (r"\bi'd\b", "I would"),
         (r"\bcan't\b|\bcan not\b", "cannot"), (r"\bwon't\b", "will not"), (r"\b(\w+)n't\b", r"\1 not"),
         (r"\bgonna\b", "going to"), (r"\bwanna\b", "want to"), (r"\bgotta\b", "have to"), (r"\bi\b", "I"),
-        (r"\b(he|she|it|there|who|that)'s\b", r"\1 is"),
+        (r"\b(he|she|it|there|who|that)'s\b", r"\1 is"), (r"\bI have got\b", "I have"),
     )
 )  # fmt: skip
 _FILLER: Final = re.compile(
@@ -147,17 +172,14 @@ _TIME_FIRST: Final = re.compile(
 _AGAINST_FILLER: Final = re.compile(r"^(I do not|I no longer) (?:really|actually|even|currently) ", _FLAGS)
 
 
-def clauses(message: str) -> Iterator[Clause]:
-    """The statements of `message`, in order. Linear in its length."""
-    stating = (sentence for sentence in dict.fromkeys(_sentences(message)) if _STATING.search(sentence))
-    for sentence in islice(stating, _MOST):
-        yield from _clauses_of(sentence)
-
-
-def _sentences(message: str) -> list[str]:
+def sentences(message: str) -> list[str]:
+    """The sentences of `message` that its author may say of themselves, in order, none twice: without code, quoted
+    lines, pasted lists, jokes taken back, and what is only given to be worked on. Linear in its length."""
     plain = message.replace("’", "'").replace("‘", "'").replace("“", '"').replace("”", '"')
     plain = _CODE.sub("\n", plain)
     lines = [line for line in plain.split("\n") if not line.lstrip().startswith(">") and "[REDACTED]" not in line]
+    if sum(_ITEM.match(line) is not None for line in lines) > 1:
+        lines = [line for line in lines if not _ITEM.match(line)]
     found: list[str] = []
     for line in lines:
         for part in _SENTENCE_END.split(_ABBREVIATION.sub(lambda dotted: dotted[1] + _DOT, line)):
@@ -165,14 +187,22 @@ def _sentences(message: str) -> list[str]:
             if _JOKE.search(sentence):
                 if found:
                     found.pop()
+            elif _PLAYED.search(sentence) or _OTHERS_TO_WORK_ON.match(sentence):
+                return list(dict.fromkeys(found))
             elif working := _TEXT_TO_WORK_ON.match(sentence):
                 if working["rest"]:
-                    return found
+                    return list(dict.fromkeys(found))
             elif ":" in sentence and _TEXT_TO_WORK_ON.match(sentence.partition(":")[0]):
-                return found
+                return list(dict.fromkeys(found))
             elif sentence:
                 found.append(sentence)
-    return found
+    return list(dict.fromkeys(found))
+
+
+def clauses_of(sentence: str) -> Iterator[Clause]:
+    """The clauses of a sentence that state something in the first person, or ask something of the assistant."""
+    if _STATING.search(sentence):
+        yield from _clauses_of(sentence)
 
 
 def _clauses_of(sentence: str) -> Iterator[Clause]:
@@ -183,6 +213,8 @@ def _clauses_of(sentence: str) -> Iterator[Clause]:
         return
     parts = [sentence]
     if sentence.rstrip().endswith("?"):
+        if _TAG.search(sentence):
+            return
         # What leads to a question may be a statement: "I live in Lisbon, what is there to see?"
         parts = _QUESTION_PART.split(sentence)[:-1]
         if any(_ASKED.match(part) for part in parts):
@@ -223,7 +255,9 @@ def _clause(text: str) -> Clause | None:
         if hedge.search(text):
             confidence = min(confidence, level)
     text = re.sub(r"\bprobably ", "", text)
-    text = _TIME_FIRST.sub(r"\2 \1", text.rstrip(" .!;:,…"))
+    text = _TIME_FIRST.sub(
+        r"\2 \1", re.sub(r"^(?:starting|as of) (?=next|in|on|this|tomorrow)", "", text.rstrip(" .!;:,…"), flags=_FLAGS)
+    )
     text = _AGAINST_FILLER.sub(r"\1 ", _FILLER.sub(r"\1 ", text))
     text = " ".join(text.split()).rstrip(" .!;:,…")
     if not text or len(text) > _LONGEST or _ASKED.match(text):

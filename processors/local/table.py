@@ -3,33 +3,40 @@
 import re
 from typing import Final
 
+from processors.local.circle import has, married, named_one, named_one_unless_nationality, parted
 from processors.local.draft import Draft
-from processors.local.rules import (
-    Make,
-    age,
+from processors.local.habits import (
     allergy,
     avoided,
-    birthday,
     diet,
     doing,
-    home,
-    introduced_by_capital,
-    is_a,
-    job,
-    married,
-    name,
-    named_one,
-    no_home,
-    no_job,
+    favorite,
+    no_allergy,
     opinion,
-    origin,
     own,
     preference,
     rule,
+    slotted,
     speaks,
     vehicle,
     wanted,
 )
+from processors.local.rules import (
+    age,
+    birthday,
+    home,
+    introduced_by_capital,
+    is_a,
+    job,
+    name,
+    name_and_age,
+    no_home,
+    no_job,
+    no_title,
+    origin,
+    street,
+)
+from processors.local.values import Make
 from processors.local.words import ANSWERING, DIETS, PET, RELATION
 
 _RULES: Final[tuple[tuple[re.Pattern[str], Make], ...]] = tuple(
@@ -50,20 +57,34 @@ _RULES: Final[tuple[tuple[re.Pattern[str], Make], ...]] = tuple(
          r"briefly|concisely|formally|informally)\b.*)$"), rule),
         (r"^I (?:want|need|prefer|would like|expect) (?P<x>(?=you )you to .+)$", wanted),
         (r"^(?:please )?call me (?P<x>[A-Z][\w'-]+(?: [A-Z][\w'-]+)?)$", name),
+        (r"^(?:please )?address me as (?P<x>.+)$",
+         slotted("The user wants the assistant to address them as {x}", "rule", 8, "rule_address")),
         # Who.
         (r"^my (?:full |first )?name(?: is|'s) (?P<x>.+)$", name),
         (r"^(?:I am called|people call me|friends call me|everyone calls me|I go by) (?P<x>.+)$", name),
-        (r"^I (?:am|have turned|turned|just turned) (?P<x>\d{1,3})(?: years? old)?(?: years? of age)?$", age),
+        ((r"^I (?:am|have turned|turned|just turned) (?P<x>\d{1,3})(?: years? old)?(?: years? of age)?(?: now| today|"
+         r" already)?$"), age),
         (r"^my age is (?P<x>\d{1,3})$", age),
         ((r"^(?:my birthday is|I was born)(?: on)? (?P<x>(?:the )?\d.*|(?:january|february|march|april|may|june|july|"
          r"august|september|october|november|december)\b.*)$"), birthday),
+        (r"^(?:you can |you may |please )?call me (?P<x>[A-Z][\w'-]+(?: [A-Z][\w'-]+)?)$", name),
+        (r"^my name is not (?P<w>.+?), (?:it is|but) (?P<x>.+)$", name),
+        (r"^my name is (?P<x>not .+)$", slotted("The user's name is {x}", "identity", 8, "name")),
+        (r"^I was born in (?P<x>(?:19|20)\d\d)$", slotted("The user was born in {x}", "identity", 7, "birth_year")),
         # Where.
+        (r"^(?:I live|I am living|I reside) at (?P<x>\d.+|[A-Z][\w' ]+ \d+.*)$", street),
+        ((r"^I (?:have )?(?:moved|relocated) (?:in)?to (?:an? |my )?(?:\w+ )?(?:place|flat|apartment|house|home|"
+         r"condo) in "
+         r"(?P<x>[A-Z].+)$"), home),
+        ((r"^I (?:live|am living) in (?:an? |my )(?:\w+ )*?(?:place|flat|apartment|house|condo|room) in "
+         r"(?P<x>[A-Z].+)$"), home),
+        (r"^my home ?town is (?P<x>[A-Z].+)$", slotted("The user's hometown is {x}", "identity", 7, "origin")),
         ((r"^I (?:live|am living|am based|reside|am residing|have lived|have been living|was living|am settled|"
-         r"settled) (?:in|at|near) (?P<x>.+)$"), home),
+         r"settled) (?:in|at|(?P<near>near)) (?P<x>.+)$"), home),
         (r"^I (?:have )?(?:moved|relocated)(?: back| over| away)?(?: here)?(?: from .+?)? to (?P<x>.+)$", home),
         (r"^my (?:new )?(?:home|home city|hometown now|place) is (?:now )?in (?P<x>.+)$", home),
         (r"^(?:my )?home is (?:now )?(?:in )?(?P<x>.+)$", home),
-        ((r"^I (?:no longer live|do not live|have left|moved (?:away|out) from|"
+        ((r"^I (?:no longer live|do not live|am not living|am no longer living|have left|moved (?:away|out) from|"
          r"moved out of) (?:in )?(?P<x>.+)$"), no_home),
         (r"^I (?:am|come|am coming) (?:originally )?from (?P<x>.+)$", origin),
         (r"^I (?:was )?(?:originally )?(?:born|grew up)(?: and raised)? in (?P<x>[A-Z].+)$", origin),
@@ -84,15 +105,49 @@ _RULES: Final[tuple[tuple[re.Pattern[str], Make], ...]] = tuple(
         ((r"^I (?:have )?(?:left|quit|resigned from|no longer work (?:at|for)|do not work (?:at|for)|"
          r"stopped working (?:at|for)|(?:was|got) (?:laid off|fired) (?:from|by)|"
          r"retired from) (?:my job at )?(?P<x>.+)$"), no_job),
+        ((r"^I am the (?P<title>(?:head|director|vp|chief|manager|ceo|cto|cfo|owner|founder) .+?|ceo|cto|cfo|owner|"
+         r"founder) (?:at|of) (?P<at>[A-Z].*)$"),
+         job),
+        (r"^I am (?P<name>(?-i:[A-Z])\w+),? (?:and )?(?P<years>\d{1,3})(?: years old)?$", name_and_age),
+        (r"^I (?:am not|am no longer) (?:an? )(?P<x>.+? ?)(?:any ?more|any longer)$", no_title),
+        (r"^I (?:am no longer|no longer work as|do not work as) (?:an? )(?P<x>.+)$", no_title),
+        (r"^I (?:have )?(?:quit|left|resigned from) my (?:job|position)$", slotted("The user quit their job",
+         "identity", 8, "employer")),
+        ((r"^I (?:am|have been) (?:now )?(?:at|with) (?P<at>(?-i:[A-Z])\w+(?: [A-Z]\w+)?)(?: now)? as (?P<title>an? "
+         r".+)$"),
+         job),
+        (r"^I (?:have )?(?:lost my job|been (?:laid off|fired)|(?:was|got) (?:laid off|fired|made redundant))$",
+         slotted("The user lost their job", "identity", 8, "employer")),
+        (r"^I am (?P<x>unemployed|between jobs|out of work|self-employed)$", slotted("The user is {x}", "identity",
+         7, "employer")),
+        (r"^I (?:am|have) (?P<x>retired)$", slotted("The user is {x}", "identity", 8, "job_title")),
+        (r"^I (?:study|am studying|major in) (?P<x>\w+(?: \w+)?)(?: at [A-Z].*)$", slotted("The user studies {x}",
+         "fact", 6, "field_of_study")),
         # Body.
+        ((r"^I (?:have|was diagnosed with|suffer from) (?P<x>(?:type \d )?diabetes|asthma|celiac disease|epilepsy|"
+         r"migraines?|hypertension|"
+         r"high blood pressure|depression|anxiety|arthritis|adhd|insomnia)$"), slotted("The user has {x}", "fact", 8,
+         "condition_{x}")),
+        (r"^my (?:allergy to (?P<x>.+)|(?P<y>\w+) allergy) (?:is|has) (?:gone|gone away|cured|over|disappeared)$",
+         no_allergy),
+        ((r"^I (?:do not have|have no) (?:an? )?allergy to (?P<x>.+)$|^I (?:do not have|no longer have) an? "
+         r"(?P<y>\w+) allergy$"), no_allergy),
         ((r"^I (?:am|have been|have become|became) (?:not |no longer )?(?:\w+ly |very |"
          r"deathly )?allergic to (?P<x>.+)$"), allergy),
         (r"^I (?:have|suffer from|developed|was diagnosed with) (?:an? )?(?:\w+ )?allergy to (?P<x>.+)$", allergy),
         (r"^I (?:have|suffer from) an? (?:severe |bad |serious |mild )?(?P<x>\w+) allergy$", allergy),
-        ((rf"^I (?:am|became|have become|went|have gone|turned)(?: not| no longer)? (?:an? )?(?:strict |"
-         rf"strictly )?(?P<x>{DIETS})(?: now)?$"), diet),
+        ((rf"^I (?:am|have been|became|have become|went|have gone|turned)(?: not| no longer)? (?:an? )?(?:strict |"
+         rf"strictly )?(?P<x>{DIETS})(?: now)?(?: any ?more)?$"), diet),
         (r"^I (?:do not|never|no longer|cannot|stopped) (?P<verb>eat|drink)(?:ing)? (?P<x>.+)$", avoided),
         # Others.
+        ((rf"^I (?:have|got|adopted|bought) (?:an? |one )?(?P<kind>{PET}),? (?:and )?(?:her|his|its) name is "
+         rf"(?P<x>.+)$"), named_one),
+        (rf"^I (?:have|own|do not have|no longer have) (?:an? |any )?(?P<kind>{PET})s?(?P<more> any ?more)?$", has),
+        (rf"^my (?P<kind>{RELATION}) and I (?:broke up|split up|separated|are (?:no longer together|separated))$",
+         parted),
+        (r"^I (?:broke up|split up|separated)(?: with (?P<who>my \w+))?$", parted),
+        (rf"^my (?P<kind>{RELATION}|{PET}) is (?P<x>[A-Z][a-z]+)$", named_one_unless_nationality),
+        (r"^(?P<x>.+) is my favou?rite (?P<what>\w+(?: \w+)?)$", favorite),
         ((rf"^my (?P<kind>{RELATION}|{PET})(?:'s name is| is called| is named|'s called|"
          rf" goes by) (?P<x>.+)$"), named_one),
         (rf"^the name of my (?P<kind>{RELATION}|{PET}) is (?P<x>.+)$", named_one),
@@ -101,11 +156,18 @@ _RULES: Final[tuple[tuple[re.Pattern[str], Make], ...]] = tuple(
         (r"^I (?:am|was|have been) (?P<x>married|single|divorced|engaged|widowed)(?: to (?P<who>.+))?$", married),
         (r"^I (?P<x>got married|got divorced|got engaged)(?: to (?P<who>.+))?$", married),
         # Taste.
+        (r"^I (?P<verb>used to (?:like|love|hate|enjoy)) (?P<x>.+)$", opinion),
         ((r"^I (?P<verb>like|enjoy|love|adore|hate|detest|despise|cannot stand|loathe|dislike|do not like|"
-         r"do not enjoy|no longer like|am a big fan of|am a huge fan of|am a fan of|am not a fan of|am into|"
+         r"do not enjoy|do not love|do not hate|no longer (?:like|love|hate|enjoy)|am a big fan of|am a huge fan of|"
+         r"am a fan of|am not a fan of|am into|"
          r"am fond of) (?P<x>.+)$"), opinion),
         (r"^I (?:much |strongly |generally )?prefer (?P<x>.+)$", preference),
+        (r"^I smoke$", slotted("The user smokes", "fact", 6, "smoking")),
+        (r"^I (?:do not|never) smoke(?: any ?more)?$", slotted("The user does not smoke", "fact", 6, "smoking")),
+        (r"^I (?:have )?(?:quit|stopped|given up|gave up) smoking$", slotted("The user quit smoking", "fact", 6,
+         "smoking")),
         # Skills, projects, things.
+        (r"^I (?:do not|cannot|no longer) speak (?:any )?(?P<x>[A-Z].+)$", speaks),
         (r"^I (?:can )?speak (?:fluent |some |native )?(?P<x>[A-Z].+?)(?: fluently| natively| well)?$", speaks),
         (r"^I am fluent in (?P<x>[A-Z].+)$", speaks),
         ((r"^I (?:am learning|am studying|study|have started learning|started learning|"
@@ -120,10 +182,11 @@ _RULES: Final[tuple[tuple[re.Pattern[str], Make], ...]] = tuple(
 )  # fmt: skip
 
 
-def known(clause: str) -> list[Draft]:
-    """What the first rule that fits makes of `clause`; nothing where none fits."""
+def known(clause: str) -> tuple[list[Draft], str | None]:
+    """What the first rule that fits makes of `clause`, and the value in it; nothing where none fits."""
     for pattern, make in _RULES:
         found = pattern.match(clause)
         if found is not None and (drafts := list(make(found))):
-            return drafts
-    return []
+            groups = found.groupdict()
+            return drafts, next((groups[name] for name in ("x", "at", "title") if groups.get(name)), None)
+    return [], None

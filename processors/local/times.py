@@ -132,6 +132,9 @@ _FORMS: Final[tuple[tuple[re.Pattern[str], _Find], ...]] = tuple(
         (rf"(?:since )?(last|next|this(?: coming)?|on|this past) {_WEEKDAY}{_PART}",
          lambda m, t, p: _weekday(_which(m[1]), m[2].lower(), t, past=p)),
         (rf"(until|till|by|before|from) {_WEEKDAY}{_PART}", lambda m, t, _p: _bound(m[1], m[2].lower(), t)),
+        (r"(until|till|by|before|at) the end of (?:the|this) (week|month|year)", lambda m, t, _p: _end_of(m[1],
+         m[2].lower(), t)),
+        (rf"(?<= is ){_WEEKDAY}{_PART}$", lambda m, t, _p: _weekday("on", m[1].lower(), t, past=False)),
         (r"(?:since |over |on |during )?(last|this|next) (weekend|week|month|year)",
          lambda m, t, _p: _named(m[1].lower(), m[2].lower(), t)),
         (rf"{_COUNT} {_UNIT} ago", lambda m, t, _p: _moved(-_count(m[1]), m[2].lower(), t)),
@@ -157,6 +160,12 @@ def _bound(word: str, name: str, today: date) -> Span:
     return Span(span.start, span.end, f"{word.lower()} {span.start.isoformat()}")
 
 
+def _end_of(word: str, unit: str, today: date) -> Span:
+    """ "until the end of the month" """
+    last = _named("this", unit, today).end - timedelta(days=1)
+    return Span(last, last + timedelta(days=1), f"{'on' if word.lower() == 'at' else word.lower()} {last.isoformat()}")
+
+
 def _in_month(name: str, year: str | None, today: date, past: bool) -> Span:
     number = _MONTHS.index(name.lower()) + 1
     if year is not None:
@@ -174,9 +183,21 @@ _PAST: Final = re.compile(
 )
 
 
+_AHEAD: Final = re.compile(r"\b(?:am|is|are|be) (?!living|working)\w+ing\b|\bwill\b|\bgoing to\b|\bplan", re.IGNORECASE)
+
+
+def span_of(said: str, today: date) -> Span | None:
+    """The day that ends a stretch such as "3 days" or "two weeks", counted from `today`; None where it is none."""
+    found = re.fullmatch(rf"(?:{_COUNT} )?(day|week|month)s?", said.strip(), re.IGNORECASE)
+    if found is None:
+        return None
+    days = (_count(found[1]) if found[1] else 1) * {"day": 1, "week": 7, "month": 30}[found[2].lower()]
+    return _day(today + timedelta(days=days))
+
+
 def timed(clause: str, today: date) -> Timed:
     """`clause` with its times grounded on `today`. A time that no calendar has stays as it was said."""
-    past = _PAST.search(clause) is not None
+    past = _PAST.search(clause) is not None and _AHEAD.search(clause) is None
     text, first, bare = clause, None, clause
     for pattern, find in _FORMS:
         for said in list(pattern.finditer(text))[:4]:
@@ -195,6 +216,4 @@ def timed(clause: str, today: date) -> Timed:
 
 
 def _tidy(text: str) -> str:
-    return re.sub(r"\b(until|till|by|before|from|since|is|for) on (?=\d{4}-)", r"\1 ", " ".join(text.split())).strip(
-        " ,"
-    )
+    return re.sub(r"\b(until|till|by|before|from|since|for) on (?=\d{4}-)", r"\1 ", " ".join(text.split())).strip(" ,")

@@ -18,7 +18,7 @@ def _ignore(reason: Dropped, count: int) -> None:
 
 
 class LocalReader:
-    """`processors.extraction.Reader` by rules over English first-person sentences.
+    """`processors.extraction.Reader` by rules over plain first-person sentences.
 
     No language model: it knows what `processors.local` lists and misses the rest. Its answers say `local-rules`.
     """

@@ -13,8 +13,8 @@ import numpy as np
 
 from processors.errors import MnemoError, ModelUnavailable, Rejected
 from processors.vectors import EmbeddingModel, Vector
+from providers.calls import Calls
 from providers.embeddings import checked_vectors
-from providers.openai.client import Calls
 
 BATCH: Final = 128
 """Texts of one request. OpenAI takes 2,048; local servers often far fewer."""
@@ -116,7 +116,7 @@ class OpenAIEmbedder:
                 await self._answer([asked])
         except ModelUnavailable as error:
             for asked in batch:
-                asked.fail(ModelUnavailable(str(error), retry_after=error.retry_after))
+                asked.fail(type(error)(str(error), retry_after=error.retry_after))
         else:
             for asked in batch:
                 own, vectors = vectors[: len(asked.texts)], vectors[len(asked.texts) :]

@@ -13,5 +13,5 @@ class Instructions:
 
 
 def load(name: str) -> Instructions:
-    """The prompt of the file `name`.md, such as `extraction.v1`."""
+    """The prompt of the file `name`.md, such as `extraction.v2`."""
     return Instructions(name, files(__name__).joinpath(f"{name}.md").read_text(encoding="utf-8"))

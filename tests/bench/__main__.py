@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import psutil
 
 from processors.vectors import EmbeddingModel
-from tests.bench import searching
+from tests.bench import redaction, routing, searching
 from tests.bench.pipeline import Throughput, by_stage, prepare, searchable_after, through_path
 from tests.bench.processes import Machine, cpu_seconds, machine
 
@@ -56,6 +56,7 @@ def _pipeline(made: Machine, table: Table) -> None:
     table.row(
         "CPU per turn", _cost(instant), f"beside it Kafka {instant.kafka:.2f}, scripted model {instant.model:.2f}"
     )
+    table.row("model calls per turn", f"{instant.calls:.2f}", f"{instant.prompt_tokens:.0f} prompt tokens")
     with telling("whole path, model of 500 ms"):
         slow = asyncio.run(through_path(made, "slow", count=1500, owners=OWNERS, latency_seconds=0.5))
     limit = 32 / 0.5
@@ -75,6 +76,14 @@ def _pipeline(made: Machine, table: Table) -> None:
     with telling("a lone turn"):
         middle, worst = asyncio.run(searchable_after(made, "lone", rounds=40))
     table.row("lone turn, published to found by Search", f"p50 {middle:.0f} ms", f"worst of 40: {worst:.0f} ms")
+
+
+def _pure(table: Table) -> None:
+    with telling("deciding and redacting, without store and model"):
+        for name, milliseconds in routing.measure().items():
+            table.row("deciding about a candidate" if "pair" not in name else name, f"{milliseconds:.2f} ms", name)
+        for name, milliseconds in redaction.measure().items():
+            table.row("redacting 2 kB", f"{milliseconds:.2f} ms", name)
 
 
 def _searches(made: Machine, table: Table) -> None:
@@ -116,6 +125,7 @@ def main() -> None:
     memory = psutil.virtual_memory().total / (1 << 30)
     print(f"{psutil.cpu_count()} cores, {memory:.0f} GiB, Python {platform.python_version()}, {platform.system()}\n")
     table = Table()
+    _pure(table)
     with machine() as made:
         _pipeline(made, table)
         _searches(made, table)

@@ -29,6 +29,10 @@ class Throughput:
     postgres: float
     kafka: float
     model: float
+    calls: float
+    """Of a language model, a turn."""
+    prompt_tokens: float
+    """A turn, at four bytes of the request's body each, its schema included."""
 
     @property
     def per_second(self) -> float:
@@ -98,14 +102,23 @@ async def through_path(made: Machine, name: str, *, count: int, owners: int, lat
         await publish(made, prefix, warm)
         await settled(dsn, _STORED, len(warm))
         before, worker_before = made.cpu(), cpu_seconds(worker.process.pid)
+        asked_before = made.model_stats()["endpoints"]["chat"]
         start = time.perf_counter()
         await publish(made, prefix, turns(count, owners, tag="turn"))
         await settled(dsn, _STORED, len(warm) + count)
         seconds = time.perf_counter() - start
         after, worker_after = made.cpu(), cpu_seconds(worker.process.pid)
+    asked = made.model_stats()["endpoints"]["chat"]
     made.control(reset=True)
     cost = {part: 1000 * (after[part] - before[part]) / count for part in after}
-    return Throughput(count, seconds, 1000 * (worker_after - worker_before) / count, **cost)
+    return Throughput(
+        count,
+        seconds,
+        1000 * (worker_after - worker_before) / count,
+        calls=(asked["calls"] - asked_before["calls"]) / count,
+        prompt_tokens=(asked["tokens_in"] - asked_before["tokens_in"]) / count,
+        **cost,
+    )
 
 
 async def by_stage(made: Machine, name: str, *, count: int, owners: int) -> dict[str, tuple[float, float]]:

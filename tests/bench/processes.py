@@ -121,6 +121,12 @@ class Machine:
         with urllib.request.urlopen(request, timeout=5):
             pass
 
+    def model_stats(self) -> dict[str, Any]:
+        """What the scripted model saw since it was reset."""
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.model_port}/stats", timeout=5) as answer:
+            stats: dict[str, Any] = json.loads(answer.read())
+        return stats
+
     def environment(self, dsn: str, prefix: str) -> dict[str, str]:
         """The settings of a worker or query service that uses this machine."""
         return {

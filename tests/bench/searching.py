@@ -16,12 +16,12 @@ from mnemostream.ids import uuid7
 
 from cli.dev.scripted_answers import scripted_vector
 from cli.embedded.processes import choose_ports
-from processors.effects import Commit, Effect, NewMemory
+from processors.effects import Commit, Effect, NewMemory, Verdict
 from processors.keys import key_hash, key_prefix, new_key
 from processors.memories import StatementOrder
 from processors.normalization import text_hash
 from processors.records import Owner
-from processors.routing import Verdict
+from processors.routing import Action, Route
 from processors.search import SearchQuery
 from processors.vectors import EmbeddingModel, Vector, unpack
 from store.database import Database
@@ -103,7 +103,7 @@ def _added(n: int) -> Effect:
         cause_id=f"fill-{n}",
         candidate={},
         neighbours=(),
-        verdict=Verdict.exact(),
+        verdict=Verdict(route=Route.EXACT, action=Action.ADD, reason="told as exact"),
         memory_id=memory_id,
         new=new,
     )

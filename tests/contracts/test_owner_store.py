@@ -2,23 +2,16 @@
 
 import asyncio
 import dataclasses
-from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass
 from datetime import timedelta
 from uuid import UUID
 
-import asyncpg
 import pytest
 
-from memory.ports import MemoryReader, OwnerStore
 from processors.effects import Probe, RequestId, TurnEffect
 from processors.memories import Memory, State
 from processors.normalization import text_hash
 from processors.records import Owner
-from store.database import Database
-from store.memories import MemoryRepository
-from store.owners import OwnerRepository
-from tests.fakes.owner_store import FakeOwnerStore
+from tests.contracts.owner_stores import Subject
 from tests.fakes.values import (
     ARCHIVE_FACTOR,
     HALF_LIFE,
@@ -37,77 +30,6 @@ from tests.fakes.values import (
 )
 
 LISBON = "Lives in Lisbon."
-
-
-@dataclass(frozen=True)
-class Subject:
-    store: OwnerStore
-    """As the stream has it."""
-    tells: OwnerStore
-    """As the query service has it."""
-    reader: MemoryReader
-    retire: Callable[[Owner, UUID, State], Awaitable[None]]
-    history: Callable[[Owner], Awaitable[list[tuple[int, str, UUID, int, int]]]]
-    """seq, kind, and of the memory after it: id, version, confirmations."""
-
-
-def _fake() -> Subject:
-    store = FakeOwnerStore()
-
-    async def retire(owner: Owner, memory_id: UUID, state: State) -> None:
-        store.retire(owner, memory_id, state)
-
-    async def history(owner: Owner) -> list[tuple[int, str, UUID, int, int]]:
-        return [(seq, kind, m.id, m.version, m.confirmations) for seq, kind, m in store.changes(owner)]
-
-    return Subject(store, store, store, retire, history)
-
-
-def _on_postgres(worker: Database, query: Database, dsn: str) -> Subject:
-    async def retire(owner: Owner, memory_id: UUID, state: State) -> None:
-        connection = await asyncpg.connect(dsn)
-        try:
-            await connection.execute(
-                "UPDATE memory SET state = $2, retired_at = now(), version = version + 1 WHERE id = $1",
-                memory_id,
-                state,
-            )
-            await connection.execute(
-                "UPDATE owner SET version = version + 1 WHERE app = $1 AND owner = $2", owner.app, owner.owner
-            )
-        finally:
-            await connection.close()
-
-    async def history(owner: Owner) -> list[tuple[int, str, UUID, int, int]]:
-        async with worker.app(owner.app) as connection:
-            rows = await connection.fetch(
-                """
-                SELECT c.seq, c.kind, c.memory_id, c.version, c.confirmations
-                FROM change AS c JOIN owner AS o USING (owner_key)
-                WHERE o.app = $1 AND o.owner = $2
-                ORDER BY c.seq
-                """,
-                owner.app,
-                owner.owner,
-            )
-        return [tuple(row) for row in rows]
-
-    return Subject(OwnerRepository(worker), OwnerRepository(query), MemoryRepository(query), retire, history)
-
-
-@pytest.fixture(params=["fake", "postgres"])
-async def subject(request: pytest.FixtureRequest) -> AsyncIterator[Subject]:
-    if request.param == "fake":
-        yield _fake()
-        return
-    dsn = request.getfixturevalue("database_dsn")
-    worker = await Database.open(dsn, role="mnemo_worker")
-    query = await Database.open(dsn, role="mnemo_query")
-    try:
-        yield _on_postgres(worker, query, dsn)
-    finally:
-        await worker.close()
-        await query.close()
 
 
 def _probe(text: str) -> Probe:

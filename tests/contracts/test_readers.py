@@ -11,9 +11,12 @@ from mnemostream.turns import Message, Role, Turn
 from cli.dev.model_server import ModelServer, serve
 from processors.extraction import Reader, ReadRequest
 from processors.fading import POLICIES
+from providers.anthropic import client as anthropic
+from providers.anthropic.chat import AnthropicChat
 from providers.local.reader import LocalReader
-from providers.openai.client import open_calls
-from providers.openai.reader import OpenAIReader
+from providers.openai import client as openai
+from providers.openai.chat import OpenAIChat
+from providers.reader import ModelReader
 
 SAID = datetime(2026, 11, 21, 10, tzinfo=UTC)
 
@@ -27,12 +30,21 @@ async def _local() -> AsyncIterator[Reader]:
 async def _openai() -> AsyncIterator[Reader]:
     async with (
         serve(ModelServer()) as url,
-        open_calls(api_key=None, base_url=url, timeout=timedelta(seconds=10), max_in_flight=8) as calls,
+        openai.open_calls(api_key=None, base_url=url, timeout=timedelta(seconds=10), max_in_flight=8) as calls,
     ):
-        yield OpenAIReader(calls, model="scripted", max_fact_bytes=100)
+        yield ModelReader(OpenAIChat(calls, model="scripted"), max_fact_bytes=100)
 
 
-@pytest.fixture(params=[_local, _openai], ids=["local", "openai"])
+@contextlib.asynccontextmanager
+async def _anthropic() -> AsyncIterator[Reader]:
+    async with (
+        serve(ModelServer()) as url,
+        anthropic.open_calls(api_key=None, base_url=url, timeout=timedelta(seconds=10), max_in_flight=8) as calls,
+    ):
+        yield ModelReader(AnthropicChat(calls, model="scripted"), max_fact_bytes=100)
+
+
+@pytest.fixture(params=[_local, _openai, _anthropic], ids=["local", "openai", "anthropic"])
 async def reader(request: pytest.FixtureRequest) -> AsyncIterator[Reader]:
     opened: Callable[[], AbstractAsyncContextManager[Reader]] = request.param
     async with opened() as ready:

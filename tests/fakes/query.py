@@ -3,17 +3,20 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from hashlib import sha256
 from uuid import UUID
 
-from mnemostream.turns import Reason
+from mnemostream.turns import Reason, Role
 from prometheus_client import CollectorRegistry
 
 from processors.effects import RequestId
+from processors.explanations import Compared, Decision, Explanation, Statement
+from processors.facts import Reading
 from processors.memories import Memory, State
 from processors.records import Owner
+from processors.routing import Action, Route
 from processors.search import Filters, Hit, MemoryPage, SearchQuery, SearchResult, TurnReport, TurnState
 from processors.statements import NewStatement
 from query.asgi import application
@@ -91,6 +94,7 @@ class Behind:
     reports: dict[str, TurnReport] = field(default_factory=dict)
     queries: list[tuple[Owner, SearchQuery]] = field(default_factory=list)
     told: list[tuple[Owner, NewStatement, RequestId | None, bool]] = field(default_factory=list)
+    explanations: dict[UUID, Explanation] = field(default_factory=dict)
     waits: list[timedelta] = field(default_factory=list)
     filters: list[Filters] = field(default_factory=list)
     hang: bool = False
@@ -123,6 +127,16 @@ class Behind:
         await self._asked()
         return next((m for m in self.memories if (m.app, m.owner) == owner and m.id == memory_id), None)
 
+    async def explain(self, owner: Owner, memory_id: UUID) -> Explanation | None:
+        memory = await self.get(owner, memory_id)
+        return None if memory is None else self.explanations.get(memory_id, explanation_of(memory))
+
+    async def forget(self, owner: Owner, memory_id: UUID) -> bool:
+        memory = await self.get(owner, memory_id)
+        if memory is not None:
+            self.memories.remove(memory)
+        return memory is not None
+
     async def list_page(
         self, owner: Owner, filters: Filters, *, page_size: int, after: tuple[datetime, str] | None
     ) -> MemoryPage:
@@ -148,6 +162,44 @@ class Behind:
                 raise
 
 
+def explanation_of(memory: Memory) -> Explanation:
+    """A story with every field: `memory` was said in turn t-1, and replaced `old`."""
+    old = memory_named("old", Owner(memory.app, memory.owner), state=State.SUPERSEDED, superseded_by=memory.id)
+    near = Compared(
+        memory_id=old.id, similarity=0.9, state=State.LIVE, same_text=False, same_slot=False, content=old.content
+    )
+    decision = Decision(
+        id=id_of(f"decision on {memory.id}"),
+        at=NOON,
+        cause_kind="turn",
+        cause_id="t-1",
+        candidate=memory.content,
+        route=Route.ARBITRATE,
+        action=Action.DELETE,
+        reason="moved",
+        marked=True,
+        memory_id=memory.id,
+        compared=(near, replace(near, similarity=None, same_slot=True)),
+        retired=(old.id,),
+        reading=Reading(
+            model="reader", prompt_version="extraction.v2", tokens_in=10, tokens_out=2, latency_seconds=1.5
+        ),
+        arbitration=Reading(
+            model="judge", prompt_version="arbitration.v1", tokens_in=20, tokens_out=4, latency_seconds=2
+        ),
+    )
+    return Explanation(
+        memory=memory,
+        statements=(
+            Statement(turn_id="t-0", message_index=None, role=None, said_at=NOON),
+            Statement(turn_id="t-1", message_index=0, role=Role.USER, said_at=NOON, name="Ana", text="I moved."),
+        ),
+        decisions=(decision,),
+        line=(old, memory),
+        now=NOON,
+    )
+
+
 def _place(memory: Memory) -> tuple[datetime, str]:
     return memory.recorded_at, str(memory.id)
 
@@ -169,7 +221,16 @@ def parts(behind: Behind, keys: FakeKeys | None = None, *, redact: Callable[[str
     """The service on `behind`."""
     registry = CollectorRegistry()
     metrics = QueryMetrics(registry)
-    service = MemoryService(recall=behind, turns=behind, tell=behind, memories=behind, redact=redact, metrics=metrics)
+    service = MemoryService(
+        recall=behind,
+        turns=behind,
+        tell=behind,
+        memories=behind,
+        decisions=behind,
+        forget=behind,
+        redact=redact,
+        metrics=metrics,
+    )
     gate = Gate(Authenticator(keys or FakeKeys()), methods(service), metrics)
     return Parts(service, gate, registry)
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import math
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid5
@@ -9,11 +10,11 @@ from uuid import UUID, uuid5
 import numpy as np
 from mnemostream.turns import Message, Role, Turn
 
-from processors.effects import Commit, Confirmation, Effect, NewMemory, RequestId, TurnEffect
-from processors.memories import Source, StatementOrder
+from processors.effects import Commit, Confirmation, Effect, NewMemory, RequestId, Retirement, TurnEffect, Verdict
+from processors.memories import Source, State, StatementOrder
 from processors.normalization import text_hash
 from processors.records import AcceptedTurn, Owner, Place
-from processors.routing import Action, Route, Verdict
+from processors.routing import Action, Route
 from processors.vectors import EmbeddingModel, Vector
 
 NOON = datetime(2025, 3, 21, 12, tzinfo=UTC)
@@ -77,31 +78,88 @@ def source_of(turn_id: str, index: int | None = 0, *, at: datetime = NOON) -> So
     return Source(turn_id, index, Role.USER, at)
 
 
-def addition(turn_id: str, new: NewMemory, *sources: Source) -> Effect:
-    """`turn_id` adds `new`."""
+def order_of(at: datetime, *, received_at: datetime | None = None, offset: int = 1, ordinal: int = 0) -> StatementOrder:
+    """The order of what was said at `at`, and received then unless another time is given."""
+    return StatementOrder(at, received_at or at, offset, ordinal)
+
+
+def retirement(
+    memory_id: UUID, state: State = State.SUPERSEDED, *, at: datetime = NOON, by: UUID | None = None
+) -> Retirement:
+    """A memory ends at `at`."""
+    return Retirement(memory_id=memory_id, state=state, valid_to=at, reason="it was said otherwise", superseded_by=by)
+
+
+def addition(turn_id: str, new: NewMemory, *sources: Source, retired: Sequence[Retirement] = ()) -> Effect:
+    """`turn_id` adds `new`, perhaps in place of something."""
     return Effect(
         decision_id=id_of(f"{turn_id} adds {new.id}"),
         cause_id=turn_id,
         candidate={"text": new.content},
         neighbours=(),
-        verdict=Verdict(Route.NEW, Action.ADD, "nothing known says the same"),
+        verdict=Verdict(route=Route.NEW, action=Action.ADD, reason="nothing known says the same"),
         memory_id=new.id,
         new=new,
+        retired=tuple(retired),
         sources=sources or (source_of(turn_id),),
     )
 
 
-def confirmation(turn_id: str, memory_id: UUID, *sources: Source, at: datetime = NOON, nth: int = 0) -> Effect:
+def confirmation(
+    turn_id: str,
+    memory_id: UUID,
+    *sources: Source,
+    at: datetime = NOON,
+    nth: int = 0,
+    retired: Sequence[Retirement] = (),
+    order: StatementOrder | None = None,
+    **fields: Any,
+) -> Effect:
     """`turn_id` states a memory again, at `at`."""
     return Effect(
         decision_id=id_of(f"{turn_id} confirms {memory_id} {nth}"),
         cause_id=turn_id,
         candidate={"text": "again"},
         neighbours=(),
-        verdict=Verdict(Route.SAME_TEXT, Action.CONFIRM, "the same text is already known", memory_id),
+        verdict=Verdict(route=Route.SAME_TEXT, action=Action.CONFIRM, reason="the same text is already known"),
         memory_id=memory_id,
-        confirmed=Confirmation(memory_id=memory_id, stated_at=at, archive_factor=ARCHIVE_FACTOR),
+        confirmed=Confirmation(
+            memory_id=memory_id, order=order or order_of(at), archive_factor=ARCHIVE_FACTOR, **fields
+        ),
+        retired=tuple(retired),
         sources=sources or (source_of(turn_id, at=at),),
+    )
+
+
+def revival(turn_id: str, memory_id: UUID, *sources: Source, at: datetime = NOON, **fields: Any) -> Effect:
+    """`turn_id` states again what had faded, expired or made room."""
+    return confirmation(turn_id, memory_id, *sources, at=at, revives=True, **fields)
+
+
+def retraction(turn_id: str, *retired: Retirement) -> Effect:
+    """`turn_id` takes something back."""
+    return Effect(
+        decision_id=id_of(f"{turn_id} retracts {[each.memory_id for each in retired]}"),
+        cause_id=turn_id,
+        candidate={"text": "not so"},
+        neighbours=(),
+        verdict=Verdict(route=Route.ARBITRATE, action=Action.DELETE, reason="it was taken back"),
+        memory_id=retired[0].memory_id,
+        retired=retired,
+        sources=(source_of(turn_id),),
+    )
+
+
+def nothing_done(turn_id: str, memory_id: UUID | None = None) -> Effect:
+    """`turn_id` says what needs nothing."""
+    return Effect(
+        decision_id=id_of(f"{turn_id} does nothing"),
+        cause_id=turn_id,
+        candidate={"text": "known"},
+        neighbours=(),
+        verdict=Verdict(route=Route.ARBITRATE, action=Action.NOOP, reason="it says nothing new"),
+        memory_id=memory_id,
+        sources=(source_of(turn_id),),
     )
 
 

@@ -12,18 +12,23 @@ import msgspec
 import numpy as np
 import pytest
 from mnemostream.turns import Message, Reason, Role, Turn
+from typing_extensions import override
 
 from cli.dev.model_server import Behaviour, ModelServer, serve
 from processors.answers import Dropped
 from processors.errors import ModelUnavailable, Rejected
 from processors.extraction import ReadRequest
-from processors.records import AppProfile, ContextMessage
+from processors.records import AppProfile, Category, ContextMessage
 from processors.vectors import EmbeddingModel
+from providers.anthropic.chat import AnthropicChat
+from providers.calls import Calls
+from providers.chat import AnswerSchema, ChatMessage
 from providers.embeddings import CachingEmbedder
-from providers.openai.client import Calls, open_calls
+from providers.openai.chat import OpenAIChat
+from providers.openai.client import open_calls
 from providers.openai.embedding import OpenAIEmbedder
-from providers.openai.reader import OpenAIReader
 from providers.prompts import load
+from providers.reader import ModelReader
 
 
 def request_of(text: str, **profile: Any) -> ReadRequest:
@@ -38,6 +43,16 @@ def request_of(text: str, **profile: Any) -> ReadRequest:
     return ReadRequest(turns=(turn,), profile=AppProfile(**profile))
 
 
+class Says:
+    """An endpoint that always answers the same."""
+
+    def __init__(self, answer: str) -> None:
+        self._answer = answer.encode()
+
+    async def post(self, path: str, body: bytes) -> bytes:
+        return self._answer
+
+
 class Setup:
     """A server and a client of it."""
 
@@ -45,7 +60,9 @@ class Setup:
         self.server = server
         self.calls = calls
         self.dropped: Counter[Dropped] = Counter()
-        self.reader = OpenAIReader(calls, model="scripted", on_dropped=lambda why, n: self.dropped.update({why: n}))
+        self.reader = ModelReader(
+            OpenAIChat(calls, model="scripted"), on_dropped=lambda why, n: self.dropped.update({why: n})
+        )
         self.embedder = OpenAIEmbedder(calls, EmbeddingModel("scripted", 512))
 
     def behave(self, **behaviour: Any) -> None:
@@ -78,13 +95,13 @@ async def setup() -> AsyncIterator[Setup]:
 async def test_a_statement_becomes_a_fact_with_its_tokens_counted(setup: Setup) -> None:
     answer = await setup.reader.read(request_of("I moved to Lisbon. I love it!"))
     assert [fact.text for fact in answer.facts] == ["I moved to Lisbon.", "I love it!"]
-    assert answer.reading.prompt_version == "extraction.v1"
+    assert answer.reading.prompt_version == "extraction.v2"
     assert answer.reading.tokens_in == setup.server.stats.tokens_in > 0
     assert answer.reading.tokens_out == setup.server.stats.tokens_out > 0
 
 
 async def test_the_request_asks_for_strict_structured_output_at_temperature_0(setup: Setup) -> None:
-    await setup.reader.read(request_of("I moved to Lisbon.", categories=("hobby",)))
+    await setup.reader.read(request_of("I moved to Lisbon.", categories=(Category("hobby"),)))
     sent = setup.server.last_chat
     assert sent is not None
     assert sent["temperature"] == 0
@@ -101,7 +118,7 @@ async def test_the_prompt_is_short_stable_first_and_shows_no_ids(setup: Setup) -
     sent = setup.server.last_chat
     assert sent is not None
     system, user = (message["content"] for message in sent["messages"])
-    assert system.startswith(load("extraction.v1").text.strip())
+    assert system.startswith(load("extraction.v2").text.strip())
     assert "Lisbon" not in system
     assert "Saturday 2026-11-21T23:30+00:00 (Europe/Lisbon)" in user
     assert "secret-id" not in setup.prompt
@@ -144,6 +161,68 @@ async def test_an_answer_that_stays_unusable_is_rejected_and_never_taken_for_no_
     assert setup.server.stats.chat_calls == 3
 
 
+@pytest.mark.parametrize("knows", ["json_object", "nothing"])
+async def test_a_server_that_knows_no_schema_is_read_all_the_same(setup: Setup, knows: str) -> None:
+    setup.behave(knows=knows, wraps="fence")
+    for _ in range(2):
+        answer = await setup.reader.read(request_of("I moved to Lisbon."))
+        assert [fact.text for fact in answer.facts] == ["I moved to Lisbon."]
+    assert '"additionalProperties":false' in setup.prompt
+
+
+async def test_a_server_that_takes_no_notice_of_the_schema_is_told_it_in_words() -> None:
+    prose, told = (
+        '{"choices": [{"message": {"content": "You live there."}}]}',
+        '{"choices": [{"message": {"content": "{}"}}]}',
+    )
+
+    class TakesNoNotice(Says):
+        @override
+        async def post(self, path: str, body: bytes) -> bytes:
+            return (prose if b'"json_schema"' in body else told).encode()
+
+    calls = Calls(TakesNoNotice(""), timeout=timedelta(seconds=1), max_in_flight=1)
+    chat, schema = OpenAIChat(calls, model="m"), AnswerSchema("facts", {"type": "object"})
+    texts = [(await chat.complete([ChatMessage("user", "I live in Lisbon.")], schema)).text for _ in range(4)]
+    assert texts == ["You live there."] * 2 + ["{}"] * 2
+
+
+async def test_numbers_that_were_not_offered_become_no_facts(setup: Setup) -> None:
+    setup.behave(mode="foreign")
+    with pytest.raises(Rejected) as rejected:
+        await setup.reader.read(request_of("I moved to Lisbon. I love it!"))
+    assert rejected.value.reason is Reason.MODEL_ANSWER_UNUSABLE
+
+
+async def test_what_a_gateway_says_after_all_is_no_answer(setup: Setup) -> None:
+    for said, error in (
+        ('{"error": {"code": 502, "message": "x"}}', ModelUnavailable),
+        ('{"error": {"code": 400}}', Rejected),
+    ):
+        chat = OpenAIChat(Calls(Says(said), timeout=timedelta(seconds=1), max_in_flight=1), model="m")
+        with pytest.raises(error):
+            await chat.complete([ChatMessage("user", "I live in Lisbon.")], AnswerSchema("facts", {}))
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "<html>",
+        "",
+        "[]",
+        "\x00",
+        "{}",
+        '{"choices": []}',
+        '{"choices": [{"message": {}}], "usage": {"prompt_tokens": null}}',
+    ],
+)
+async def test_an_answer_that_is_no_completion_is_an_empty_text(said: str) -> None:
+    calls = Calls(Says(said), timeout=timedelta(seconds=1), max_in_flight=1)
+    for chat in (OpenAIChat(calls, model="m"), AnthropicChat(calls, model="m")):
+        completion = await chat.complete([ChatMessage("user", "I live in Lisbon.")], AnswerSchema("facts", {}))
+        assert (completion.text, completion.whole, completion.tokens_in) == ("", True, 0)
+
+
 async def test_a_model_that_refuses_is_not_asked_again(setup: Setup) -> None:
     setup.behave(mode="refuse")
     with pytest.raises(Rejected) as rejected:
@@ -162,7 +241,7 @@ async def test_bad_facts_are_dropped_and_counted_and_good_ones_kept(setup: Setup
         "FACT: likes TEA.",
     ]
     answer = await setup.reader.read(request_of("\n".join(lines)))
-    assert [fact.text for fact in answer.facts] == ["Likes tea", "Ends soon"]
+    assert [fact.text for fact in answer.facts] == ["likes TEA.", "Ends soon"]
     assert answer.facts[1].expires_at == datetime(2026, 11, 28, 23, 30, tzinfo=UTC)
     assert answer.facts[1].valid_from == datetime(2026, 11, 20, tzinfo=UTC)
     assert setup.dropped == {
@@ -215,7 +294,7 @@ async def test_nobody_listening_is_unavailable() -> None:
         gone = url
     async with open_calls(api_key=None, base_url=gone, timeout=timedelta(seconds=5), max_in_flight=1) as calls:
         with pytest.raises(ModelUnavailable):
-            await OpenAIReader(calls, model="m").read(request_of("I moved to Lisbon."))
+            await ModelReader(OpenAIChat(calls, model="m")).read(request_of("I moved to Lisbon."))
 
 
 async def test_a_model_that_hangs_is_given_up_after_the_time_limit() -> None:

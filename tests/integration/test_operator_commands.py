@@ -25,6 +25,7 @@ from store.turns import TurnRepository
 Mnemo = Callable[..., Result]
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 ANA = Owner("demo", "ana")
+NOTHING_SET = {"timeZone": "UTC", "language": "english", "instructions": "", "categories": []}
 
 
 @pytest.fixture(autouse=True)
@@ -85,10 +86,48 @@ def test_a_key_is_good_from_when_it_is_made_until_it_is_revoked(mnemo: Mnemo, po
     known = asyncio.run(authenticated(postgres, made["key"]))
     assert known is not None
     assert (known.app, known.scopes) == ("acme", {"read"})
-    assert answer(mnemo("apps", "list", "--json")) == {"apps": [{"app": "acme"}]}
+    assert answer(mnemo("apps", "list", "--json")) == {"apps": [{"app": "acme", **NOTHING_SET}]}
     assert mnemo("keys", "revoke", made["id"]).exit_code == 0
     assert mnemo("keys", "revoke", made["id"]).exit_code == 1
     assert asyncio.run(authenticated(postgres, made["key"])) is None
+
+
+def test_an_app_sets_what_is_given_and_keeps_the_rest(mnemo: Mnemo, postgres: str, tmp_path: Path) -> None:
+    instructions = tmp_path / "acme.md"
+    instructions.write_text("Keep what concerns pets.\n")
+    made = answer(
+        mnemo("apps", "set", "acme", "--time-zone", "Europe/Lisbon", "--category", "diet=slow:food", "--json")
+    )
+    diet = {"name": "diet", "fading": "slow", "description": "food"}
+    assert made == {"app": "acme", **NOTHING_SET, "timeZone": "Europe/Lisbon", "categories": [diet]}
+    further = ("--instructions-file", str(instructions), "--language", "portuguese", "--category", "identity=fast")
+    identity = {"name": "identity", "fading": "fast", "description": ""}
+    second = answer(mnemo("apps", "set", "acme", *further, "--json"))
+    assert second == {
+        "app": "acme",
+        "timeZone": "Europe/Lisbon",
+        "language": "portuguese",
+        "instructions": "Keep what concerns pets.",
+        "categories": [diet, identity],
+    }
+    assert answer(mnemo("apps", "show", "acme", "--json")) == second
+    shown = mnemo("apps", "show", "acme").stdout.splitlines()
+    assert "category\tdiet=slow:food" in shown
+    assert "category\tidentity=fast" in shown
+    third = ("--remove-category", "diet", "--instructions", "", "--json")
+    assert answer(mnemo("apps", "set", "acme", *third)) == {**second, "instructions": "", "categories": [identity]}
+    listed = mnemo("apps", "list").stdout.splitlines()
+    assert listed[1].split("\t") == ["acme", "Europe/Lisbon", "portuguese", "1", ""]
+
+
+def test_what_an_app_cannot_have_changes_nothing(mnemo: Mnemo, postgres: str) -> None:
+    refused = mnemo("apps", "set", "acme", "--language", "klingon")
+    assert refused.exit_code == 2
+    assert "--language: must be a text search configuration of Postgres" in refused.stderr
+    assert mnemo("apps", "set", "acme", "--remove-category", "diet").exit_code == 2
+    unknown = mnemo("apps", "show", "acme")
+    assert (unknown.exit_code, "no app by that name" in unknown.stderr) == (1, True)
+    assert answer(mnemo("apps", "list", "--json")) == {"apps": []}
 
 
 def test_a_list_of_keys_shows_none_of_them_whole(mnemo: Mnemo, postgres: str) -> None:

@@ -13,6 +13,7 @@ from processors.statements import NewStatement
 from store.database import Database
 from store.memories import MemoryRepository
 from store.owners import OwnerRepository
+from tests.fakes.arbitrator import FakeArbitrator
 from tests.fakes.embedder import FakeEmbedder
 
 ANA = Owner("acme", "ana")
@@ -29,7 +30,7 @@ async def database(database_dsn: str) -> AsyncIterator[Database]:
 
 
 def tell(database: Database) -> Tell:
-    return Tell(OwnerRepository(database), MemoryRepository(database), FakeEmbedder(), new_id=uuid7)
+    return Tell(OwnerRepository(database), MemoryRepository(database), FakeEmbedder(), FakeArbitrator(), new_id=uuid7)
 
 
 async def test_one_fact_by_sixteen_writers_is_one_memory(database: Database) -> None:

@@ -9,8 +9,9 @@ import pytest
 from mnemostream.decoding import encode_turn, partition_key
 from mnemostream.turns import Message, Reason, Role, Turn
 
+from processors.answers import Dropped
 from processors.errors import ModelUnavailable, Rejected, StoreUnavailable
-from processors.extraction import ReadAnswer, ReadRequest
+from processors.extraction import ReadAnswer, ReadingFailed, ReadRequest
 from processors.facts import Fact, Reading, Window, WindowTurn
 from processors.records import AcceptedTurn, Begun, ContextMessage, Owner, Parking, TurnStatus
 from processors.vectors import EmbeddingModel, Vector, unpack
@@ -48,13 +49,15 @@ class Model:
     facts: tuple[Fact, ...] = ()
     asked: list[ReadRequest] = field(default_factory=list)
     error: Exception | None = None
+    requests: int = 1
+    unread: int = 0
     model = EmbeddingModel("tiny", 2)
 
     async def read(self, request: ReadRequest) -> ReadAnswer:
         self.asked.append(request)
         if self.error is not None:
             raise self.error
-        return ReadAnswer(self.facts, READING)
+        return ReadAnswer(self.facts, READING, self.requests, self.unread)
 
     async def embed(self, texts: Sequence[str]) -> list[Vector]:
         return [np.array([1, len(text)], dtype=np.float32) for text in texts]
@@ -79,12 +82,20 @@ class Ear:
     rules: dict[str, int] = field(default_factory=dict)
     statuses: list[TurnStatus] = field(default_factory=list)
     readings: list[tuple[Reading, int]] = field(default_factory=list)
+    windows: list[tuple[int, int]] = field(default_factory=list)
+    drops: list[tuple[Dropped, int]] = field(default_factory=list)
 
     def redacted(self, counts: Mapping[str, int]) -> None:
         self.rules |= counts
 
-    def read(self, reading: Reading, facts: int) -> None:
-        self.readings.append((reading, facts))
+    def asked(self, reading: Reading, requests: int) -> None:
+        self.readings.append((reading, requests))
+
+    def read(self, facts: int, unread_characters: int) -> None:
+        self.windows.append((facts, unread_characters))
+
+    def dropped(self, reason: Dropped, count: int) -> None:
+        self.drops.append((reason, count))
 
     def turn(self, status: TurnStatus) -> None:
         self.statuses.append(status)
@@ -183,6 +194,32 @@ async def test_the_same_text_twice_in_an_answer_is_one_fact(bench: Bench) -> Non
     bench.model.facts = (a_fact("Lives in Lisbon."), a_fact("lives in  Lisbon"), a_fact("Has a dog"))
     await bench.extract([record_of(a_turn())])
     assert [fact.text for fact in bench.topic.window.facts] == ["Lives in Lisbon.", "Has a dog"]
+
+
+async def test_what_says_the_same_by_its_vector_is_one_fact_where_the_guards_agree(bench: Bench) -> None:
+    bench.model.facts = (
+        msgspec.structs.replace(a_fact("The user doesn't eat meat."), messages=(0,)),
+        msgspec.structs.replace(a_fact("The user does not eat meat."), messages=(1,)),
+        a_fact("The user does not eat fish."),
+    )
+    await bench.extract([record_of(a_turn())])
+    facts = bench.topic.window.facts
+    assert [(fact.text, fact.messages) for fact in facts] == [
+        ("The user doesn't eat meat.", (0, 1)),
+        ("The user does not eat fish.", ()),
+    ]
+    assert unpack(facts[0].embedding).tolist() == [1.0, 26.0]
+    assert bench.ear.drops == [(Dropped.REPEATED, 1)]
+
+
+async def test_what_a_model_cost_is_told_whether_or_not_something_came_of_it(bench: Bench) -> None:
+    bench.model.facts, bench.model.requests, bench.model.unread = (a_fact("Lives in Lisbon"),), 2, 40
+    await bench.extract([record_of(a_turn())])
+    bench.model.error = ReadingFailed(Reason.MODEL_ANSWER_UNUSABLE, "no", READING, 3)
+    with pytest.raises(Rejected):
+        await bench.extract([record_of(a_turn())])
+    assert bench.ear.readings == [(READING, 2), (READING, 3)]
+    assert bench.ear.windows == [(1, 40)]
 
 
 async def test_facts_of_a_window_keep_to_their_turns_when_small_talk_lies_between(bench: Bench) -> None:

@@ -19,7 +19,7 @@ from connectrpc.server import ConnectASGIApplication, ConnectWSGIApplication, DE
 from protobuf import DescService
 
 from . import memory_service_pb
-from .memory_service_pb import CreateMemoryRequest, GetMemoryRequest, GetTurnRequest, ListMemoriesRequest, ListMemoriesResponse, Memory, SearchRequest, SearchResponse, Turn
+from .memory_service_pb import CreateMemoryRequest, DeleteMemoryRequest, DeleteMemoryResponse, ExplainMemoryRequest, ExplainMemoryResponse, GetMemoryRequest, GetTurnRequest, ListMemoriesRequest, ListMemoriesResponse, Memory, SearchRequest, SearchResponse, Turn
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterable, Mapping
@@ -61,6 +61,19 @@ class MemoryService(Protocol):
     async def create_memory(self, request: CreateMemoryRequest, ctx: RequestContext[CreateMemoryRequest, Memory], /) -> Memory:
         """
         Remember a statement at once, beside the stream.
+        """
+        raise ConnectError(Code.UNIMPLEMENTED, 'Not implemented')
+
+    async def explain_memory(self, request: ExplainMemoryRequest, ctx: RequestContext[ExplainMemoryRequest, ExplainMemoryResponse], /) -> ExplainMemoryResponse:
+        """
+        Why a memory is believed: its story in words, and the records that it is told from. NOT_FOUND as for GetMemory.
+        """
+        raise ConnectError(Code.UNIMPLEMENTED, 'Not implemented')
+
+    async def delete_memory(self, request: DeleteMemoryRequest, ctx: RequestContext[DeleteMemoryRequest, DeleteMemoryResponse], /) -> DeleteMemoryResponse:
+        """
+        Forget a memory for good, with every version of it and what was said of it: what was received before does not bring
+        it back. NOT_FOUND as for GetMemory, so also the second time.
         """
         raise ConnectError(Code.UNIMPLEMENTED, 'Not implemented')
 
@@ -136,6 +149,28 @@ class MemoryServiceASGIApplication(ConnectASGIApplication[MemoryService]):
                         stream_type=StreamType.UNARY,
                     ),
                     function=svc.create_memory,
+                ),
+                "/mnemostream.v1.MemoryService/ExplainMemory": Endpoint.unary(
+                    method=MethodInfo(
+                        name="ExplainMemory",
+                        service_name="mnemostream.v1.MemoryService",
+                        input=ExplainMemoryRequest,
+                        output=ExplainMemoryResponse,
+                        idempotency_level=IdempotencyLevel.UNKNOWN,
+                        stream_type=StreamType.UNARY,
+                    ),
+                    function=svc.explain_memory,
+                ),
+                "/mnemostream.v1.MemoryService/DeleteMemory": Endpoint.unary(
+                    method=MethodInfo(
+                        name="DeleteMemory",
+                        service_name="mnemostream.v1.MemoryService",
+                        input=DeleteMemoryRequest,
+                        output=DeleteMemoryResponse,
+                        idempotency_level=IdempotencyLevel.UNKNOWN,
+                        stream_type=StreamType.UNARY,
+                    ),
+                    function=svc.delete_memory,
                 ),
             },
             interceptors=interceptors,
@@ -269,6 +304,53 @@ class MemoryServiceClient(ConnectClient):
             headers=headers,
             timeout_ms=timeout_ms,
         )
+    async def explain_memory(
+        self,
+        request: ExplainMemoryRequest,
+        *,
+        headers: Headers | Mapping[str, str] | None = None, 
+        timeout_ms: int | None = None,
+    ) -> ExplainMemoryResponse:
+        """
+        Why a memory is believed: its story in words, and the records that it is told from. NOT_FOUND as for GetMemory.
+        """
+        return await self.execute_unary(
+            request=request,
+            method=MethodInfo(
+                name="ExplainMemory",
+                service_name="mnemostream.v1.MemoryService",
+                input=ExplainMemoryRequest,
+                output=ExplainMemoryResponse,
+                idempotency_level=IdempotencyLevel.UNKNOWN,
+                stream_type=StreamType.UNARY,
+            ),
+            headers=headers,
+            timeout_ms=timeout_ms,
+        )
+    async def delete_memory(
+        self,
+        request: DeleteMemoryRequest,
+        *,
+        headers: Headers | Mapping[str, str] | None = None, 
+        timeout_ms: int | None = None,
+    ) -> DeleteMemoryResponse:
+        """
+        Forget a memory for good, with every version of it and what was said of it: what was received before does not bring
+        it back. NOT_FOUND as for GetMemory, so also the second time.
+        """
+        return await self.execute_unary(
+            request=request,
+            method=MethodInfo(
+                name="DeleteMemory",
+                service_name="mnemostream.v1.MemoryService",
+                input=DeleteMemoryRequest,
+                output=DeleteMemoryResponse,
+                idempotency_level=IdempotencyLevel.UNKNOWN,
+                stream_type=StreamType.UNARY,
+            ),
+            headers=headers,
+            timeout_ms=timeout_ms,
+        )
 
 class MemoryServiceSync(Protocol):
     """
@@ -301,6 +383,19 @@ class MemoryServiceSync(Protocol):
     def create_memory(self, request: CreateMemoryRequest, ctx: RequestContext[CreateMemoryRequest, Memory], /) -> Memory:
         """
         Remember a statement at once, beside the stream.
+        """
+        raise ConnectError(Code.UNIMPLEMENTED, 'Not implemented')
+
+    def explain_memory(self, request: ExplainMemoryRequest, ctx: RequestContext[ExplainMemoryRequest, ExplainMemoryResponse], /) -> ExplainMemoryResponse:
+        """
+        Why a memory is believed: its story in words, and the records that it is told from. NOT_FOUND as for GetMemory.
+        """
+        raise ConnectError(Code.UNIMPLEMENTED, 'Not implemented')
+
+    def delete_memory(self, request: DeleteMemoryRequest, ctx: RequestContext[DeleteMemoryRequest, DeleteMemoryResponse], /) -> DeleteMemoryResponse:
+        """
+        Forget a memory for good, with every version of it and what was said of it: what was received before does not bring
+        it back. NOT_FOUND as for GetMemory, so also the second time.
         """
         raise ConnectError(Code.UNIMPLEMENTED, 'Not implemented')
 
@@ -374,6 +469,28 @@ class MemoryServiceWSGIApplication(ConnectWSGIApplication):
                         stream_type=StreamType.UNARY,
                     ),
                     function=service.create_memory,
+                ),
+                "/mnemostream.v1.MemoryService/ExplainMemory": EndpointSync.unary(
+                    method=MethodInfo(
+                        name="ExplainMemory",
+                        service_name="mnemostream.v1.MemoryService",
+                        input=ExplainMemoryRequest,
+                        output=ExplainMemoryResponse,
+                        idempotency_level=IdempotencyLevel.UNKNOWN,
+                        stream_type=StreamType.UNARY,
+                    ),
+                    function=service.explain_memory,
+                ),
+                "/mnemostream.v1.MemoryService/DeleteMemory": EndpointSync.unary(
+                    method=MethodInfo(
+                        name="DeleteMemory",
+                        service_name="mnemostream.v1.MemoryService",
+                        input=DeleteMemoryRequest,
+                        output=DeleteMemoryResponse,
+                        idempotency_level=IdempotencyLevel.UNKNOWN,
+                        stream_type=StreamType.UNARY,
+                    ),
+                    function=service.delete_memory,
                 ),
             },
             interceptors=interceptors,
@@ -501,6 +618,53 @@ class MemoryServiceClientSync(ConnectClientSync):
                 service_name="mnemostream.v1.MemoryService",
                 input=CreateMemoryRequest,
                 output=Memory,
+                idempotency_level=IdempotencyLevel.UNKNOWN,
+                stream_type=StreamType.UNARY,
+            ),
+            headers=headers,
+            timeout_ms=timeout_ms,
+        )
+    def explain_memory(
+        self,
+        request: ExplainMemoryRequest,
+        *,
+        headers: Headers | Mapping[str, str] | None = None, 
+        timeout_ms: int | None = None,
+    ) -> ExplainMemoryResponse:
+        """
+        Why a memory is believed: its story in words, and the records that it is told from. NOT_FOUND as for GetMemory.
+        """
+        return self.execute_unary(
+            request=request,
+            method=MethodInfo(
+                name="ExplainMemory",
+                service_name="mnemostream.v1.MemoryService",
+                input=ExplainMemoryRequest,
+                output=ExplainMemoryResponse,
+                idempotency_level=IdempotencyLevel.UNKNOWN,
+                stream_type=StreamType.UNARY,
+            ),
+            headers=headers,
+            timeout_ms=timeout_ms,
+        )
+    def delete_memory(
+        self,
+        request: DeleteMemoryRequest,
+        *,
+        headers: Headers | Mapping[str, str] | None = None, 
+        timeout_ms: int | None = None,
+    ) -> DeleteMemoryResponse:
+        """
+        Forget a memory for good, with every version of it and what was said of it: what was received before does not bring
+        it back. NOT_FOUND as for GetMemory, so also the second time.
+        """
+        return self.execute_unary(
+            request=request,
+            method=MethodInfo(
+                name="DeleteMemory",
+                service_name="mnemostream.v1.MemoryService",
+                input=DeleteMemoryRequest,
+                output=DeleteMemoryResponse,
                 idempotency_level=IdempotencyLevel.UNKNOWN,
                 stream_type=StreamType.UNARY,
             ),

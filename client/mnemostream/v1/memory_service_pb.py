@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, TYPE_CHECKING, TypeAlias
+from typing import Literal, NoReturn, TYPE_CHECKING, TypeAlias
 
 from protobuf import Enum, Message
 from protobuf._codegen import file_desc
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from protobuf.wkt.google.protobuf.timestamp_pb import Timestamp
 
 
-_MemoryFields: TypeAlias = Literal["id", "owner", "session", "content", "data", "tags", "type", "category", "importance", "confidence", "pinned", "state", "strength", "subject", "attribute", "valid_from", "valid_to", "recorded_at", "retired_at", "retired_reason", "supersedes", "superseded_by", "access_count", "accessed_at", "confirmed_at", "confirmations", "expires_at", "fades_at", "etag", "sources"]
+_MemoryFields: TypeAlias = Literal["id", "owner", "session", "content", "data", "tags", "type", "category", "importance", "confidence", "pinned", "state", "strength", "subject", "attribute", "valid_from", "valid_to", "recorded_at", "retired_at", "retired_reason", "supersedes", "superseded_by", "access_count", "accessed_at", "confirmed_at", "confirmations", "expires_at", "fades_at", "etag", "sources", "restates"]
 
 class Memory(Message[_MemoryFields]):
     """
@@ -187,9 +187,16 @@ class Memory(Message[_MemoryFields]):
             ```proto
             repeated mnemostream.v1.Source sources = 30;
             ```
+        restates:
+            The id of a memory that said the same, was superseded or retracted, and is said again by this one; empty where there
+            is none.
+
+            ```proto
+            string restates = 31;
+            ```
     """
 
-    __slots__ = ("id", "owner", "session", "content", "data", "tags", "type", "category", "importance", "confidence", "pinned", "state", "strength", "subject", "attribute", "valid_from", "valid_to", "recorded_at", "retired_at", "retired_reason", "supersedes", "superseded_by", "access_count", "accessed_at", "confirmed_at", "confirmations", "expires_at", "fades_at", "etag", "sources")
+    __slots__ = ("id", "owner", "session", "content", "data", "tags", "type", "category", "importance", "confidence", "pinned", "state", "strength", "subject", "attribute", "valid_from", "valid_to", "recorded_at", "retired_at", "retired_reason", "supersedes", "superseded_by", "access_count", "accessed_at", "confirmed_at", "confirmations", "expires_at", "fades_at", "etag", "sources", "restates")
 
     if TYPE_CHECKING:
 
@@ -226,6 +233,7 @@ class Memory(Message[_MemoryFields]):
             fades_at: Timestamp | None = None,
             etag: str = "",
             sources: list[Source] | None = None,
+            restates: str = "",
         ) -> None:
             pass
 
@@ -259,6 +267,7 @@ class Memory(Message[_MemoryFields]):
         fades_at: Timestamp | None
         etag: str
         sources: list[Source]
+        restates: str
 
     class State(Enum):
         """
@@ -1222,9 +1231,597 @@ class CreateMemoryRequest(Message[_CreateMemoryRequestFields]):
         exact: bool
         request_id: str
 
+_ExplainMemoryRequestFields: TypeAlias = Literal["owner", "id"]
+
+class ExplainMemoryRequest(Message[_ExplainMemoryRequestFields]):
+    """
+    ```proto
+    message mnemostream.v1.ExplainMemoryRequest
+    ```
+
+    Attributes:
+        owner:
+            ```proto
+            string owner = 1;
+            ```
+        id:
+            ```proto
+            string id = 2;
+            ```
+    """
+
+    __slots__ = ("owner", "id")
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            *,
+            owner: str = "",
+            id: str = "",
+        ) -> None:
+            pass
+
+        owner: str
+        id: str
+
+_ExplainMemoryResponseFields: TypeAlias = Literal["memory", "story", "statements", "decisions", "line"]
+
+class ExplainMemoryResponse(Message[_ExplainMemoryResponseFields]):
+    """
+    ```proto
+    message mnemostream.v1.ExplainMemoryResponse
+    ```
+
+    Attributes:
+        memory:
+            ```proto
+            optional mnemostream.v1.Memory memory = 1;
+            ```
+        story:
+            Plain English, several sentences: who said what when, what it replaced, and why. Quotes what was said.
+
+            ```proto
+            string story = 2;
+            ```
+        statements:
+            The messages that support it, oldest first: the first and the latest 200.
+
+            ```proto
+            repeated mnemostream.v1.Statement statements = 3;
+            ```
+        decisions:
+            What was decided about it, oldest first: the first and the latest 200.
+
+            ```proto
+            repeated mnemostream.v1.Decision decisions = 4;
+            ```
+        line:
+            Its versions, itself among them, oldest first: what it replaced, what replaced it and what it says again, all the
+            way; at most 200, the nearest.
+
+            ```proto
+            repeated mnemostream.v1.Memory line = 5;
+            ```
+    """
+
+    __slots__ = ("memory", "story", "statements", "decisions", "line")
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            *,
+            memory: Memory | None = None,
+            story: str = "",
+            statements: list[Statement] | None = None,
+            decisions: list[Decision] | None = None,
+            line: list[Memory] | None = None,
+        ) -> None:
+            pass
+
+        memory: Memory | None
+        story: str
+        statements: list[Statement]
+        decisions: list[Decision]
+        line: list[Memory]
+
+_StatementFields: TypeAlias = Literal["turn_id", "message_index", "role", "name", "said_at", "text"]
+
+class Statement(Message[_StatementFields]):
+    """
+    A message that supports a memory, as the log of turns has it.
+
+    ```proto
+    message mnemostream.v1.Statement
+    ```
+
+    Attributes:
+        turn_id:
+            ```proto
+            string turn_id = 1;
+            ```
+        message_index:
+            Its index in the turn; unset: the turn as a whole.
+
+            ```proto
+            optional int32 message_index = 2;
+            ```
+        role:
+            user, assistant, system or tool; empty where unknown.
+
+            ```proto
+            string role = 3;
+            ```
+        name:
+            Of the speaker, where the message names one.
+
+            ```proto
+            string name = 4;
+            ```
+        said_at:
+            ```proto
+            optional google.protobuf.Timestamp said_at = 5;
+            ```
+        text:
+            Its first 500 characters, redacted; empty where the log no longer has it.
+
+            ```proto
+            string text = 6;
+            ```
+    """
+
+    __slots__ = ("turn_id", "message_index", "role", "name", "said_at", "text")
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            *,
+            turn_id: str = "",
+            message_index: int | None = None,
+            role: str = "",
+            name: str = "",
+            said_at: Timestamp | None = None,
+            text: str = "",
+        ) -> None:
+            pass
+
+        turn_id: str
+        message_index: int
+        role: str
+        name: str
+        said_at: Timestamp | None
+        text: str
+
+_DecisionFields: TypeAlias = Literal["id", "at", "cause_kind", "cause_id", "candidate", "route", "action", "reason", "marked", "neighbours", "retired", "model", "prompt_version", "tokens_in", "tokens_out", "latency", "arbitration", "memory_id"]
+
+class Decision(Message[_DecisionFields]):
+    """
+    What was done with a candidate, and why.
+
+    ```proto
+    message mnemostream.v1.Decision
+    ```
+
+    Attributes:
+        id:
+            A UUID.
+
+            ```proto
+            string id = 1;
+            ```
+        at:
+            ```proto
+            optional google.protobuf.Timestamp at = 2;
+            ```
+        cause_kind:
+            turn, request or timer.
+
+            ```proto
+            string cause_kind = 3;
+            ```
+        cause_id:
+            The id of the turn or request.
+
+            ```proto
+            string cause_id = 4;
+            ```
+        candidate:
+            The text as it was read, or told.
+
+            ```proto
+            string candidate = 5;
+            ```
+        route:
+            ```proto
+            mnemostream.v1.Decision.Route route = 6;
+            ```
+        action:
+            ```proto
+            mnemostream.v1.Decision.Action action = 7;
+            ```
+        reason:
+            ```proto
+            string reason = 8;
+            ```
+        marked:
+            The safe default: the arbitrator was not, or could not be, heard.
+
+            ```proto
+            bool marked = 9;
+            ```
+        neighbours:
+            What it was compared with, nearest first.
+
+            ```proto
+            repeated mnemostream.v1.DecisionNeighbour neighbours = 10;
+            ```
+        retired:
+            The ids of the memories that it superseded, retracted, or gave an end.
+
+            ```proto
+            repeated string retired = 11;
+            ```
+        model:
+            The model that read the turn; empty where none did.
+
+            ```proto
+            string model = 12;
+            ```
+        prompt_version:
+            ```proto
+            string prompt_version = 13;
+            ```
+        tokens_in:
+            Of the whole window that was read at once.
+
+            ```proto
+            int32 tokens_in = 14;
+            ```
+        tokens_out:
+            ```proto
+            int32 tokens_out = 15;
+            ```
+        latency:
+            ```proto
+            optional google.protobuf.Duration latency = 16;
+            ```
+        arbitration:
+            How the arbitrator was asked; unset where it was not.
+
+            ```proto
+            optional mnemostream.v1.Arbitration arbitration = 17;
+            ```
+        memory_id:
+            The memory that was added, confirmed or taken back; empty where there is none.
+
+            ```proto
+            string memory_id = 18;
+            ```
+    """
+
+    __slots__ = ("id", "at", "cause_kind", "cause_id", "candidate", "route", "action", "reason", "marked", "neighbours", "retired", "model", "prompt_version", "tokens_in", "tokens_out", "latency", "arbitration", "memory_id")
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            *,
+            id: str = "",
+            at: Timestamp | None = None,
+            cause_kind: str = "",
+            cause_id: str = "",
+            candidate: str = "",
+            route: Decision.Route | None = None,
+            action: Decision.Action | None = None,
+            reason: str = "",
+            marked: bool = False,
+            neighbours: list[DecisionNeighbour] | None = None,
+            retired: list[str] | None = None,
+            model: str = "",
+            prompt_version: str = "",
+            tokens_in: int = 0,
+            tokens_out: int = 0,
+            latency: Duration | None = None,
+            arbitration: Arbitration | None = None,
+            memory_id: str = "",
+        ) -> None:
+            pass
+
+        id: str
+        at: Timestamp | None
+        cause_kind: str
+        cause_id: str
+        candidate: str
+        route: Decision.Route
+        action: Decision.Action
+        reason: str
+        marked: bool
+        neighbours: list[DecisionNeighbour]
+        retired: list[str]
+        model: str
+        prompt_version: str
+        tokens_in: int
+        tokens_out: int
+        latency: Duration | None
+        arbitration: Arbitration | None
+        memory_id: str
+
+    class Route(Enum):
+        """
+        Which way the candidate went.
+
+        ```proto
+        enum mnemostream.v1.Decision.Route
+        ```
+
+        Attributes:
+            UNSPECIFIED:
+                ```proto
+                ROUTE_UNSPECIFIED = 0
+                ```
+            SAME_TEXT:
+                The same normalised text was known.
+
+                ```proto
+                SAME_TEXT = 1
+                ```
+            MERGE:
+                At or above the auto-merge threshold, and numbers, dates, names and negation agreed.
+
+                ```proto
+                MERGE = 2
+                ```
+            ARBITRATE:
+                Between the thresholds, or what was compared differed, or the same slot was taken.
+
+                ```proto
+                ARBITRATE = 3
+                ```
+            NEW:
+                Nothing known was near.
+
+                ```proto
+                NEW = 4
+                ```
+            EXACT:
+                The application asked for no comparison.
+
+                ```proto
+                EXACT = 5
+                ```
+            FORGOTTEN:
+                It was forgotten on request after it had been received.
+
+                ```proto
+                FORGOTTEN = 6
+                ```
+        """
+
+        UNSPECIFIED = 0
+        SAME_TEXT = 1
+        MERGE = 2
+        ARBITRATE = 3
+        NEW = 4
+        EXACT = 5
+        FORGOTTEN = 6
+
+    class Action(Enum):
+        """
+        What was done.
+
+        ```proto
+        enum mnemostream.v1.Decision.Action
+        ```
+
+        Attributes:
+            UNSPECIFIED:
+                ```proto
+                ACTION_UNSPECIFIED = 0
+                ```
+            ADD:
+                ```proto
+                ADD = 1
+                ```
+            CONFIRM:
+                ```proto
+                CONFIRM = 2
+                ```
+            UPDATE:
+                ```proto
+                UPDATE = 3
+                ```
+            DELETE:
+                ```proto
+                DELETE = 4
+                ```
+            NOOP:
+                ```proto
+                NOOP = 5
+                ```
+        """
+
+        UNSPECIFIED = 0
+        ADD = 1
+        CONFIRM = 2
+        UPDATE = 3
+        DELETE = 4
+        NOOP = 5
+
+_DecisionNeighbourFields: TypeAlias = Literal["memory_id", "similarity", "state", "same_text", "same_slot", "content"]
+
+class DecisionNeighbour(Message[_DecisionNeighbourFields]):
+    """
+    A memory that a candidate was compared with, as it stood then.
+
+    ```proto
+    message mnemostream.v1.DecisionNeighbour
+    ```
+
+    Attributes:
+        memory_id:
+            ```proto
+            string memory_id = 1;
+            ```
+        similarity:
+            Cosine, -1 to 1; unset where it was found by its text or its slot.
+
+            ```proto
+            optional double similarity = 2;
+            ```
+        state:
+            ```proto
+            mnemostream.v1.Memory.State state = 3;
+            ```
+        same_text:
+            ```proto
+            bool same_text = 4;
+            ```
+        same_slot:
+            ```proto
+            bool same_slot = 5;
+            ```
+        content:
+            Empty where it was forgotten or purged since.
+
+            ```proto
+            string content = 6;
+            ```
+    """
+
+    __slots__ = ("memory_id", "similarity", "state", "same_text", "same_slot", "content")
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            *,
+            memory_id: str = "",
+            similarity: float | None = None,
+            state: Memory.State | None = None,
+            same_text: bool = False,
+            same_slot: bool = False,
+            content: str = "",
+        ) -> None:
+            pass
+
+        memory_id: str
+        similarity: float
+        state: Memory.State
+        same_text: bool
+        same_slot: bool
+        content: str
+
+_ArbitrationFields: TypeAlias = Literal["model", "prompt_version", "tokens_in", "tokens_out", "latency"]
+
+class Arbitration(Message[_ArbitrationFields]):
+    """
+    A call of the model that settles what is ambiguous.
+
+    ```proto
+    message mnemostream.v1.Arbitration
+    ```
+
+    Attributes:
+        model:
+            ```proto
+            string model = 1;
+            ```
+        prompt_version:
+            ```proto
+            string prompt_version = 2;
+            ```
+        tokens_in:
+            ```proto
+            int32 tokens_in = 3;
+            ```
+        tokens_out:
+            ```proto
+            int32 tokens_out = 4;
+            ```
+        latency:
+            ```proto
+            optional google.protobuf.Duration latency = 5;
+            ```
+    """
+
+    __slots__ = ("model", "prompt_version", "tokens_in", "tokens_out", "latency")
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            *,
+            model: str = "",
+            prompt_version: str = "",
+            tokens_in: int = 0,
+            tokens_out: int = 0,
+            latency: Duration | None = None,
+        ) -> None:
+            pass
+
+        model: str
+        prompt_version: str
+        tokens_in: int
+        tokens_out: int
+        latency: Duration | None
+
+_DeleteMemoryRequestFields: TypeAlias = Literal["owner", "id"]
+
+class DeleteMemoryRequest(Message[_DeleteMemoryRequestFields]):
+    """
+    ```proto
+    message mnemostream.v1.DeleteMemoryRequest
+    ```
+
+    Attributes:
+        owner:
+            ```proto
+            string owner = 1;
+            ```
+        id:
+            ```proto
+            string id = 2;
+            ```
+    """
+
+    __slots__ = ("owner", "id")
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            *,
+            owner: str = "",
+            id: str = "",
+        ) -> None:
+            pass
+
+        owner: str
+        id: str
+
+_DeleteMemoryResponseFields: TypeAlias = NoReturn
+
+class DeleteMemoryResponse(Message[_DeleteMemoryResponseFields]):
+    """
+    ```proto
+    message mnemostream.v1.DeleteMemoryResponse
+    ```
+    """
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+        ) -> None:
+            pass
+
 
 _DESC = file_desc(
-    b'\n#mnemostream/v1/memory_service.proto\x12\x0emnemostream.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto"\x86\n\n\x06Memory\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n\x05owner\x18\x02 \x01(\tR\x05owner\x12\x18\n\x07session\x18\x03 \x01(\tR\x07session\x12\x18\n\x07content\x18\x04 \x01(\tR\x07content\x12+\n\x04data\x18\x05 \x01(\x0b2\x17.google.protobuf.StructR\x04data\x12\x12\n\x04tags\x18\x06 \x03(\tR\x04tags\x12\x12\n\x04type\x18\x07 \x01(\tR\x04type\x12\x1a\n\x08category\x18\x08 \x01(\tR\x08category\x12\x1e\n\nimportance\x18\t \x01(\x05R\nimportance\x12\x1e\n\nconfidence\x18\n \x01(\x01R\nconfidence\x12\x16\n\x06pinned\x18\x0b \x01(\x08R\x06pinned\x122\n\x05state\x18\x0c \x01(\x0e2\x1c.mnemostream.v1.Memory.StateR\x05state\x12\x1a\n\x08strength\x18\r \x01(\x01R\x08strength\x12\x18\n\x07subject\x18\x0e \x01(\tR\x07subject\x12\x1c\n\tattribute\x18\x0f \x01(\tR\tattribute\x129\n\nvalid_from\x18\x10 \x01(\x0b2\x1a.google.protobuf.TimestampR\tvalidFrom\x125\n\x08valid_to\x18\x11 \x01(\x0b2\x1a.google.protobuf.TimestampR\x07validTo\x12;\n\x0brecorded_at\x18\x12 \x01(\x0b2\x1a.google.protobuf.TimestampR\nrecordedAt\x129\n\nretired_at\x18\x13 \x01(\x0b2\x1a.google.protobuf.TimestampR\tretiredAt\x12%\n\x0eretired_reason\x18\x14 \x01(\tR\rretiredReason\x12\x1e\n\nsupersedes\x18\x15 \x01(\tR\nsupersedes\x12#\n\rsuperseded_by\x18\x16 \x01(\tR\x0csupersededBy\x12!\n\x0caccess_count\x18\x17 \x01(\x05R\x0baccessCount\x12;\n\x0baccessed_at\x18\x18 \x01(\x0b2\x1a.google.protobuf.TimestampR\naccessedAt\x12=\n\x0cconfirmed_at\x18\x19 \x01(\x0b2\x1a.google.protobuf.TimestampR\x0bconfirmedAt\x12$\n\rconfirmations\x18\x1a \x01(\x05R\rconfirmations\x129\n\nexpires_at\x18\x1b \x01(\x0b2\x1a.google.protobuf.TimestampR\texpiresAt\x125\n\x08fades_at\x18\x1c \x01(\x0b2\x1a.google.protobuf.TimestampR\x07fadesAt\x12\x12\n\x04etag\x18\x1d \x01(\tR\x04etag\x120\n\x07sources\x18\x1e \x03(\x0b2\x16.mnemostream.v1.SourceR\x07sources"~\n\x05State\x12\x15\n\x11STATE_UNSPECIFIED\x10\x00\x12\x08\n\x04LIVE\x10\x01\x12\x0c\n\x08ARCHIVED\x10\x02\x12\x0b\n\x07EXPIRED\x10\x03\x12\x0e\n\nSUPERSEDED\x10\x04\x12\r\n\tRETRACTED\x10\x05\x12\x0b\n\x07EVICTED\x10\x06\x12\r\n\tFORGOTTEN\x10\x07"\xa6\x01\n\x06Source\x12\x17\n\x07turn_id\x18\x01 \x01(\tR\x06turnId\x12(\n\rmessage_index\x18\x02 \x01(\x05H\x00R\x0cmessageIndex\x88\x01\x01\x12\x12\n\x04role\x18\x03 \x01(\tR\x04role\x123\n\x07said_at\x18\x04 \x01(\x0b2\x1a.google.protobuf.TimestampR\x06saidAtB\x10\n\x0e_message_index"\xb8\x01\n\x07Weights\x12#\n\nsimilarity\x18\x01 \x01(\x01H\x00R\nsimilarity\x88\x01\x01\x12\x17\n\x04text\x18\x02 \x01(\x01H\x01R\x04text\x88\x01\x01\x12\x1f\n\x08strength\x18\x03 \x01(\x01H\x02R\x08strength\x88\x01\x01\x12\x1d\n\x07recency\x18\x04 \x01(\x01H\x03R\x07recency\x88\x01\x01B\r\n\x0b_similarityB\x07\n\x05_textB\x0b\n\t_strengthB\n\n\x08_recency"Y\n\tAfterTurn\x12\x17\n\x07turn_id\x18\x01 \x01(\tR\x06turnId\x123\n\x07timeout\x18\x02 \x01(\x0b2\x19.google.protobuf.DurationR\x07timeout"\xeb\x05\n\rSearchRequest\x12\x14\n\x05owner\x18\x01 \x01(\tR\x05owner\x12\x14\n\x05query\x18\x02 \x01(\tR\x05query\x12\x14\n\x05limit\x18\x03 \x01(\x05R\x05limit\x12\x1e\n\ncategories\x18\x04 \x03(\tR\ncategories\x12\x14\n\x05types\x18\x05 \x03(\tR\x05types\x12\x12\n\x04tags\x18\x06 \x03(\tR\x04tags\x12\x18\n\x07session\x18\x07 \x01(\tR\x07session\x12<\n\rdata_contains\x18\x08 \x01(\x0b2\x17.google.protobuf.StructR\x0cdataContains\x12%\n\x0emin_importance\x18\t \x01(\x05R\rminImportance\x12%\n\x0emin_confidence\x18\n \x01(\x01R\rminConfidence\x129\n\nsaid_after\x18\x0b \x01(\x0b2\x1a.google.protobuf.TimestampR\tsaidAfter\x12;\n\x0bsaid_before\x18\x0c \x01(\x0b2\x1a.google.protobuf.TimestampR\nsaidBefore\x12\'\n\x0finclude_retired\x18\r \x01(\x08R\x0eincludeRetired\x126\n\x04mode\x18\x14 \x01(\x0e2".mnemostream.v1.SearchRequest.ModeR\x04mode\x121\n\x07weights\x18\x15 \x01(\x0b2\x17.mnemostream.v1.WeightsR\x07weights\x128\n\nafter_turn\x18\x16 \x01(\x0b2\x19.mnemostream.v1.AfterTurnR\tafterTurn\x12\x17\n\x07dry_run\x18\x17 \x01(\x08R\x06dryRun"I\n\x04Mode\x12\x14\n\x10MODE_UNSPECIFIED\x10\x00\x12\x0c\n\x08WEIGHTED\x10\x01\x12\x07\n\x03RRF\x10\x02\x12\n\n\x06VECTOR\x10\x03\x12\x08\n\x04TEXT\x10\x04"r\n\x0eSearchResponse\x12\'\n\x04hits\x18\x01 \x03(\x0b2\x13.mnemostream.v1.HitR\x04hits\x12\x1a\n\x08degraded\x18\x02 \x01(\x08R\x08degraded\x12\x1b\n\tquery_cut\x18\x03 \x01(\x08R\x08queryCut"\xa6\x01\n\x03Hit\x12.\n\x06memory\x18\x01 \x01(\x0b2\x16.mnemostream.v1.MemoryR\x06memory\x12\x14\n\x05score\x18\x02 \x01(\x01R\x05score\x12\x1e\n\nsimilarity\x18\x03 \x01(\x01R\nsimilarity\x12\x1d\n\ntext_score\x18\x04 \x01(\x01R\ttextScore\x12\x1a\n\x08strength\x18\x05 \x01(\x01R\x08strength"8\n\x10GetMemoryRequest\x12\x14\n\x05owner\x18\x01 \x01(\tR\x05owner\x12\x0e\n\x02id\x18\x02 \x01(\tR\x02id"\xf8\x03\n\x13ListMemoriesRequest\x12\x14\n\x05owner\x18\x01 \x01(\tR\x05owner\x12\x1b\n\tpage_size\x18\x02 \x01(\x05R\x08pageSize\x12\x1d\n\npage_token\x18\x03 \x01(\tR\tpageToken\x12\x1e\n\ncategories\x18\x04 \x03(\tR\ncategories\x12\x14\n\x05types\x18\x05 \x03(\tR\x05types\x12\x12\n\x04tags\x18\x06 \x03(\tR\x04tags\x12\x18\n\x07session\x18\x07 \x01(\tR\x07session\x12<\n\rdata_contains\x18\x08 \x01(\x0b2\x17.google.protobuf.StructR\x0cdataContains\x12%\n\x0emin_importance\x18\t \x01(\x05R\rminImportance\x12%\n\x0emin_confidence\x18\n \x01(\x01R\rminConfidence\x129\n\nsaid_after\x18\x0b \x01(\x0b2\x1a.google.protobuf.TimestampR\tsaidAfter\x12;\n\x0bsaid_before\x18\x0c \x01(\x0b2\x1a.google.protobuf.TimestampR\nsaidBefore\x12\'\n\x0finclude_retired\x18\r \x01(\x08R\x0eincludeRetired"\x91\x01\n\x14ListMemoriesResponse\x122\n\x08memories\x18\x01 \x03(\x0b2\x16.mnemostream.v1.MemoryR\x08memories\x12&\n\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12\x1d\n\ntotal_size\x18\x03 \x01(\x05R\ttotalSize"n\n\x0eGetTurnRequest\x12\x14\n\x05owner\x18\x01 \x01(\tR\x05owner\x12\x17\n\x07turn_id\x18\x02 \x01(\tR\x06turnId\x12-\n\x04wait\x18\x03 \x01(\x0b2\x19.google.protobuf.DurationR\x04wait"\xfe\x01\n\x04Turn\x12\x17\n\x07turn_id\x18\x01 \x01(\tR\x06turnId\x120\n\x05state\x18\x02 \x01(\x0e2\x1a.mnemostream.v1.Turn.StateR\x05state\x12\x16\n\x06reason\x18\x03 \x01(\tR\x06reason\x12\x16\n\x06detail\x18\x04 \x01(\tR\x06detail\x12\x1d\n\nmemory_ids\x18\x05 \x03(\tR\tmemoryIds"\\\n\x05State\x12\x15\n\x11STATE_UNSPECIFIED\x10\x00\x12\x0b\n\x07UNKNOWN\x10\x01\x12\x0b\n\x07PENDING\x10\x02\x12\n\n\x06STORED\x10\x03\x12\n\n\x06PARKED\x10\x04\x12\n\n\x06ERASED\x10\x05"\xcd\x03\n\x13CreateMemoryRequest\x12\x14\n\x05owner\x18\x01 \x01(\tR\x05owner\x12\x18\n\x07content\x18\x02 \x01(\tR\x07content\x12+\n\x04data\x18\x03 \x01(\x0b2\x17.google.protobuf.StructR\x04data\x12\x12\n\x04tags\x18\x04 \x03(\tR\x04tags\x12\x12\n\x04type\x18\x05 \x01(\tR\x04type\x12\x1a\n\x08category\x18\x06 \x01(\tR\x08category\x12\x1e\n\nimportance\x18\x07 \x01(\x05R\nimportance\x12#\n\nconfidence\x18\x08 \x01(\x01H\x00R\nconfidence\x88\x01\x01\x12\x16\n\x06pinned\x18\t \x01(\x08R\x06pinned\x129\n\nexpires_at\x18\n \x01(\x0b2\x1a.google.protobuf.TimestampR\texpiresAt\x129\n\nvalid_from\x18\x0b \x01(\x0b2\x1a.google.protobuf.TimestampR\tvalidFrom\x12\x14\n\x05exact\x18\x0c \x01(\x08R\x05exact\x12\x1d\n\nrequest_id\x18\r \x01(\tR\trequestIdB\r\n\x0b_confidence2\x88\x03\n\rMemoryService\x12G\n\x06Search\x12\x1d.mnemostream.v1.SearchRequest\x1a\x1e.mnemostream.v1.SearchResponse\x12E\n\tGetMemory\x12 .mnemostream.v1.GetMemoryRequest\x1a\x16.mnemostream.v1.Memory\x12Y\n\x0cListMemories\x12#.mnemostream.v1.ListMemoriesRequest\x1a$.mnemostream.v1.ListMemoriesResponse\x12?\n\x07GetTurn\x12\x1e.mnemostream.v1.GetTurnRequest\x1a\x14.mnemostream.v1.Turn\x12K\n\x0cCreateMemory\x12#.mnemostream.v1.CreateMemoryRequest\x1a\x16.mnemostream.v1.MemoryBH\n\x12dev.mnemostream.v1B\x12MemoryServiceProtoP\x01Z\x1cmnemostream/v1;mnemostreamv1b\x06proto3',
+    b'\n#mnemostream/v1/memory_service.proto\x12\x0emnemostream.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto"\xa2\n\n\x06Memory\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n\x05owner\x18\x02 \x01(\tR\x05owner\x12\x18\n\x07session\x18\x03 \x01(\tR\x07session\x12\x18\n\x07content\x18\x04 \x01(\tR\x07content\x12+\n\x04data\x18\x05 \x01(\x0b2\x17.google.protobuf.StructR\x04data\x12\x12\n\x04tags\x18\x06 \x03(\tR\x04tags\x12\x12\n\x04type\x18\x07 \x01(\tR\x04type\x12\x1a\n\x08category\x18\x08 \x01(\tR\x08category\x12\x1e\n\nimportance\x18\t \x01(\x05R\nimportance\x12\x1e\n\nconfidence\x18\n \x01(\x01R\nconfidence\x12\x16\n\x06pinned\x18\x0b \x01(\x08R\x06pinned\x122\n\x05state\x18\x0c \x01(\x0e2\x1c.mnemostream.v1.Memory.StateR\x05state\x12\x1a\n\x08strength\x18\r \x01(\x01R\x08strength\x12\x18\n\x07subject\x18\x0e \x01(\tR\x07subject\x12\x1c\n\tattribute\x18\x0f \x01(\tR\tattribute\x129\n\nvalid_from\x18\x10 \x01(\x0b2\x1a.google.protobuf.TimestampR\tvalidFrom\x125\n\x08valid_to\x18\x11 \x01(\x0b2\x1a.google.protobuf.TimestampR\x07validTo\x12;\n\x0brecorded_at\x18\x12 \x01(\x0b2\x1a.google.protobuf.TimestampR\nrecordedAt\x129\n\nretired_at\x18\x13 \x01(\x0b2\x1a.google.protobuf.TimestampR\tretiredAt\x12%\n\x0eretired_reason\x18\x14 \x01(\tR\rretiredReason\x12\x1e\n\nsupersedes\x18\x15 \x01(\tR\nsupersedes\x12#\n\rsuperseded_by\x18\x16 \x01(\tR\x0csupersededBy\x12!\n\x0caccess_count\x18\x17 \x01(\x05R\x0baccessCount\x12;\n\x0baccessed_at\x18\x18 \x01(\x0b2\x1a.google.protobuf.TimestampR\naccessedAt\x12=\n\x0cconfirmed_at\x18\x19 \x01(\x0b2\x1a.google.protobuf.TimestampR\x0bconfirmedAt\x12$\n\rconfirmations\x18\x1a \x01(\x05R\rconfirmations\x129\n\nexpires_at\x18\x1b \x01(\x0b2\x1a.google.protobuf.TimestampR\texpiresAt\x125\n\x08fades_at\x18\x1c \x01(\x0b2\x1a.google.protobuf.TimestampR\x07fadesAt\x12\x12\n\x04etag\x18\x1d \x01(\tR\x04etag\x120\n\x07sources\x18\x1e \x03(\x0b2\x16.mnemostream.v1.SourceR\x07sources\x12\x1a\n\x08restates\x18\x1f \x01(\tR\x08restates"~\n\x05State\x12\x15\n\x11STATE_UNSPECIFIED\x10\x00\x12\x08\n\x04LIVE\x10\x01\x12\x0c\n\x08ARCHIVED\x10\x02\x12\x0b\n\x07EXPIRED\x10\x03\x12\x0e\n\nSUPERSEDED\x10\x04\x12\r\n\tRETRACTED\x10\x05\x12\x0b\n\x07EVICTED\x10\x06\x12\r\n\tFORGOTTEN\x10\x07"\xa6\x01\n\x06Source\x12\x17\n\x07turn_id\x18\x01 \x01(\tR\x06turnId\x12(\n\rmessage_index\x18\x02 \x01(\x05H\x00R\x0cmessageIndex\x88\x01\x01\x12\x12\n\x04role\x18\x03 \x01(\tR\x04role\x123\n\x07said_at\x18\x04 \x01(\x0b2\x1a.google.protobuf.TimestampR\x06saidAtB\x10\n\x0e_message_index"\xb8\x01\n\x07Weights\x12#\n\nsimilarity\x18\x01 \x01(\x01H\x00R\nsimilarity\x88\x01\x01\x12\x17\n\x04text\x18\x02 \x01(\x01H\x01R\x04text\x88\x01\x01\x12\x1f\n\x08strength\x18\x03 \x01(\x01H\x02R\x08strength\x88\x01\x01\x12\x1d\n\x07recency\x18\x04 \x01(\x01H\x03R\x07recency\x88\x01\x01B\r\n\x0b_similarityB\x07\n\x05_textB\x0b\n\t_strengthB\n\n\x08_recency"Y\n\tAfterTurn\x12\x17\n\x07turn_id\x18\x01 \x01(\tR\x06turnId\x123\n\x07timeout\x18\x02 \x01(\x0b2\x19.google.protobuf.DurationR\x07timeout"\xeb\x05\n\rSearchRequest\x12\x14\n\x05owner\x18\x01 \x01(\tR\x05owner\x12\x14\n\x05query\x18\x02 \x01(\tR\x05query\x12\x14\n\x05limit\x18\x03 \x01(\x05R\x05limit\x12\x1e\n\ncategories\x18\x04 \x03(\tR\ncategories\x12\x14\n\x05types\x18\x05 \x03(\tR\x05types\x12\x12\n\x04tags\x18\x06 \x03(\tR\x04tags\x12\x18\n\x07session\x18\x07 \x01(\tR\x07session\x12<\n\rdata_contains\x18\x08 \x01(\x0b2\x17.google.protobuf.StructR\x0cdataContains\x12%\n\x0emin_importance\x18\t \x01(\x05R\rminImportance\x12%\n\x0emin_confidence\x18\n \x01(\x01R\rminConfidence\x129\n\nsaid_after\x18\x0b \x01(\x0b2\x1a.google.protobuf.TimestampR\tsaidAfter\x12;\n\x0bsaid_before\x18\x0c \x01(\x0b2\x1a.google.protobuf.TimestampR\nsaidBefore\x12\'\n\x0finclude_retired\x18\r \x01(\x08R\x0eincludeRetired\x126\n\x04mode\x18\x14 \x01(\x0e2".mnemostream.v1.SearchRequest.ModeR\x04mode\x121\n\x07weights\x18\x15 \x01(\x0b2\x17.mnemostream.v1.WeightsR\x07weights\x128\n\nafter_turn\x18\x16 \x01(\x0b2\x19.mnemostream.v1.AfterTurnR\tafterTurn\x12\x17\n\x07dry_run\x18\x17 \x01(\x08R\x06dryRun"I\n\x04Mode\x12\x14\n\x10MODE_UNSPECIFIED\x10\x00\x12\x0c\n\x08WEIGHTED\x10\x01\x12\x07\n\x03RRF\x10\x02\x12\n\n\x06VECTOR\x10\x03\x12\x08\n\x04TEXT\x10\x04"r\n\x0eSearchResponse\x12\'\n\x04hits\x18\x01 \x03(\x0b2\x13.mnemostream.v1.HitR\x04hits\x12\x1a\n\x08degraded\x18\x02 \x01(\x08R\x08degraded\x12\x1b\n\tquery_cut\x18\x03 \x01(\x08R\x08queryCut"\xa6\x01\n\x03Hit\x12.\n\x06memory\x18\x01 \x01(\x0b2\x16.mnemostream.v1.MemoryR\x06memory\x12\x14\n\x05score\x18\x02 \x01(\x01R\x05score\x12\x1e\n\nsimilarity\x18\x03 \x01(\x01R\nsimilarity\x12\x1d\n\ntext_score\x18\x04 \x01(\x01R\ttextScore\x12\x1a\n\x08strength\x18\x05 \x01(\x01R\x08strength"8\n\x10GetMemoryRequest\x12\x14\n\x05owner\x18\x01 \x01(\tR\x05owner\x12\x0e\n\x02id\x18\x02 \x01(\tR\x02id"\xf8\x03\n\x13ListMemoriesRequest\x12\x14\n\x05owner\x18\x01 \x01(\tR\x05owner\x12\x1b\n\tpage_size\x18\x02 \x01(\x05R\x08pageSize\x12\x1d\n\npage_token\x18\x03 \x01(\tR\tpageToken\x12\x1e\n\ncategories\x18\x04 \x03(\tR\ncategories\x12\x14\n\x05types\x18\x05 \x03(\tR\x05types\x12\x12\n\x04tags\x18\x06 \x03(\tR\x04tags\x12\x18\n\x07session\x18\x07 \x01(\tR\x07session\x12<\n\rdata_contains\x18\x08 \x01(\x0b2\x17.google.protobuf.StructR\x0cdataContains\x12%\n\x0emin_importance\x18\t \x01(\x05R\rminImportance\x12%\n\x0emin_confidence\x18\n \x01(\x01R\rminConfidence\x129\n\nsaid_after\x18\x0b \x01(\x0b2\x1a.google.protobuf.TimestampR\tsaidAfter\x12;\n\x0bsaid_before\x18\x0c \x01(\x0b2\x1a.google.protobuf.TimestampR\nsaidBefore\x12\'\n\x0finclude_retired\x18\r \x01(\x08R\x0eincludeRetired"\x91\x01\n\x14ListMemoriesResponse\x122\n\x08memories\x18\x01 \x03(\x0b2\x16.mnemostream.v1.MemoryR\x08memories\x12&\n\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12\x1d\n\ntotal_size\x18\x03 \x01(\x05R\ttotalSize"n\n\x0eGetTurnRequest\x12\x14\n\x05owner\x18\x01 \x01(\tR\x05owner\x12\x17\n\x07turn_id\x18\x02 \x01(\tR\x06turnId\x12-\n\x04wait\x18\x03 \x01(\x0b2\x19.google.protobuf.DurationR\x04wait"\xfe\x01\n\x04Turn\x12\x17\n\x07turn_id\x18\x01 \x01(\tR\x06turnId\x120\n\x05state\x18\x02 \x01(\x0e2\x1a.mnemostream.v1.Turn.StateR\x05state\x12\x16\n\x06reason\x18\x03 \x01(\tR\x06reason\x12\x16\n\x06detail\x18\x04 \x01(\tR\x06detail\x12\x1d\n\nmemory_ids\x18\x05 \x03(\tR\tmemoryIds"\\\n\x05State\x12\x15\n\x11STATE_UNSPECIFIED\x10\x00\x12\x0b\n\x07UNKNOWN\x10\x01\x12\x0b\n\x07PENDING\x10\x02\x12\n\n\x06STORED\x10\x03\x12\n\n\x06PARKED\x10\x04\x12\n\n\x06ERASED\x10\x05"\xcd\x03\n\x13CreateMemoryRequest\x12\x14\n\x05owner\x18\x01 \x01(\tR\x05owner\x12\x18\n\x07content\x18\x02 \x01(\tR\x07content\x12+\n\x04data\x18\x03 \x01(\x0b2\x17.google.protobuf.StructR\x04data\x12\x12\n\x04tags\x18\x04 \x03(\tR\x04tags\x12\x12\n\x04type\x18\x05 \x01(\tR\x04type\x12\x1a\n\x08category\x18\x06 \x01(\tR\x08category\x12\x1e\n\nimportance\x18\x07 \x01(\x05R\nimportance\x12#\n\nconfidence\x18\x08 \x01(\x01H\x00R\nconfidence\x88\x01\x01\x12\x16\n\x06pinned\x18\t \x01(\x08R\x06pinned\x129\n\nexpires_at\x18\n \x01(\x0b2\x1a.google.protobuf.TimestampR\texpiresAt\x129\n\nvalid_from\x18\x0b \x01(\x0b2\x1a.google.protobuf.TimestampR\tvalidFrom\x12\x14\n\x05exact\x18\x0c \x01(\x08R\x05exact\x12\x1d\n\nrequest_id\x18\r \x01(\tR\trequestIdB\r\n\x0b_confidence"<\n\x14ExplainMemoryRequest\x12\x14\n\x05owner\x18\x01 \x01(\tR\x05owner\x12\x0e\n\x02id\x18\x02 \x01(\tR\x02id"\xfc\x01\n\x15ExplainMemoryResponse\x12.\n\x06memory\x18\x01 \x01(\x0b2\x16.mnemostream.v1.MemoryR\x06memory\x12\x14\n\x05story\x18\x02 \x01(\tR\x05story\x129\n\nstatements\x18\x03 \x03(\x0b2\x19.mnemostream.v1.StatementR\nstatements\x126\n\tdecisions\x18\x04 \x03(\x0b2\x18.mnemostream.v1.DecisionR\tdecisions\x12*\n\x04line\x18\x05 \x03(\x0b2\x16.mnemostream.v1.MemoryR\x04line"\xd1\x01\n\tStatement\x12\x17\n\x07turn_id\x18\x01 \x01(\tR\x06turnId\x12(\n\rmessage_index\x18\x02 \x01(\x05H\x00R\x0cmessageIndex\x88\x01\x01\x12\x12\n\x04role\x18\x03 \x01(\tR\x04role\x12\x12\n\x04name\x18\x04 \x01(\tR\x04name\x123\n\x07said_at\x18\x05 \x01(\x0b2\x1a.google.protobuf.TimestampR\x06saidAt\x12\x12\n\x04text\x18\x06 \x01(\tR\x04textB\x10\n\x0e_message_index"\xea\x06\n\x08Decision\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12*\n\x02at\x18\x02 \x01(\x0b2\x1a.google.protobuf.TimestampR\x02at\x12\x1d\n\ncause_kind\x18\x03 \x01(\tR\tcauseKind\x12\x19\n\x08cause_id\x18\x04 \x01(\tR\x07causeId\x12\x1c\n\tcandidate\x18\x05 \x01(\tR\tcandidate\x124\n\x05route\x18\x06 \x01(\x0e2\x1e.mnemostream.v1.Decision.RouteR\x05route\x127\n\x06action\x18\x07 \x01(\x0e2\x1f.mnemostream.v1.Decision.ActionR\x06action\x12\x16\n\x06reason\x18\x08 \x01(\tR\x06reason\x12\x16\n\x06marked\x18\t \x01(\x08R\x06marked\x12A\n\nneighbours\x18\n \x03(\x0b2!.mnemostream.v1.DecisionNeighbourR\nneighbours\x12\x18\n\x07retired\x18\x0b \x03(\tR\x07retired\x12\x14\n\x05model\x18\x0c \x01(\tR\x05model\x12%\n\x0eprompt_version\x18\r \x01(\tR\rpromptVersion\x12\x1b\n\ttokens_in\x18\x0e \x01(\x05R\x08tokensIn\x12\x1d\n\ntokens_out\x18\x0f \x01(\x05R\ttokensOut\x123\n\x07latency\x18\x10 \x01(\x0b2\x19.google.protobuf.DurationR\x07latency\x12=\n\x0barbitration\x18\x11 \x01(\x0b2\x1b.mnemostream.v1.ArbitrationR\x0barbitration\x12\x1b\n\tmemory_id\x18\x12 \x01(\tR\x08memoryId"j\n\x05Route\x12\x15\n\x11ROUTE_UNSPECIFIED\x10\x00\x12\r\n\tSAME_TEXT\x10\x01\x12\t\n\x05MERGE\x10\x02\x12\r\n\tARBITRATE\x10\x03\x12\x07\n\x03NEW\x10\x04\x12\t\n\x05EXACT\x10\x05\x12\r\n\tFORGOTTEN\x10\x06"X\n\x06Action\x12\x16\n\x12ACTION_UNSPECIFIED\x10\x00\x12\x07\n\x03ADD\x10\x01\x12\x0b\n\x07CONFIRM\x10\x02\x12\n\n\x06UPDATE\x10\x03\x12\n\n\x06DELETE\x10\x04\x12\x08\n\x04NOOP\x10\x05"\xec\x01\n\x11DecisionNeighbour\x12\x1b\n\tmemory_id\x18\x01 \x01(\tR\x08memoryId\x12#\n\nsimilarity\x18\x02 \x01(\x01H\x00R\nsimilarity\x88\x01\x01\x122\n\x05state\x18\x03 \x01(\x0e2\x1c.mnemostream.v1.Memory.StateR\x05state\x12\x1b\n\tsame_text\x18\x04 \x01(\x08R\x08sameText\x12\x1b\n\tsame_slot\x18\x05 \x01(\x08R\x08sameSlot\x12\x18\n\x07content\x18\x06 \x01(\tR\x07contentB\r\n\x0b_similarity"\xbb\x01\n\x0bArbitration\x12\x14\n\x05model\x18\x01 \x01(\tR\x05model\x12%\n\x0eprompt_version\x18\x02 \x01(\tR\rpromptVersion\x12\x1b\n\ttokens_in\x18\x03 \x01(\x05R\x08tokensIn\x12\x1d\n\ntokens_out\x18\x04 \x01(\x05R\ttokensOut\x123\n\x07latency\x18\x05 \x01(\x0b2\x19.google.protobuf.DurationR\x07latency";\n\x13DeleteMemoryRequest\x12\x14\n\x05owner\x18\x01 \x01(\tR\x05owner\x12\x0e\n\x02id\x18\x02 \x01(\tR\x02id"\x16\n\x14DeleteMemoryResponse2\xc1\x04\n\rMemoryService\x12G\n\x06Search\x12\x1d.mnemostream.v1.SearchRequest\x1a\x1e.mnemostream.v1.SearchResponse\x12E\n\tGetMemory\x12 .mnemostream.v1.GetMemoryRequest\x1a\x16.mnemostream.v1.Memory\x12Y\n\x0cListMemories\x12#.mnemostream.v1.ListMemoriesRequest\x1a$.mnemostream.v1.ListMemoriesResponse\x12?\n\x07GetTurn\x12\x1e.mnemostream.v1.GetTurnRequest\x1a\x14.mnemostream.v1.Turn\x12K\n\x0cCreateMemory\x12#.mnemostream.v1.CreateMemoryRequest\x1a\x16.mnemostream.v1.Memory\x12\\\n\rExplainMemory\x12$.mnemostream.v1.ExplainMemoryRequest\x1a%.mnemostream.v1.ExplainMemoryResponse\x12Y\n\x0cDeleteMemory\x12#.mnemostream.v1.DeleteMemoryRequest\x1a$.mnemostream.v1.DeleteMemoryResponseBH\n\x12dev.mnemostream.v1B\x12MemoryServiceProtoP\x01Z\x1cmnemostream/v1;mnemostreamv1b\x06proto3',
     [
         duration_pb.desc(),
         struct_pb.desc(),
@@ -1247,6 +1844,16 @@ _DESC = file_desc(
         "Turn": Turn,
         "Turn.State": Turn.State,
         "CreateMemoryRequest": CreateMemoryRequest,
+        "ExplainMemoryRequest": ExplainMemoryRequest,
+        "ExplainMemoryResponse": ExplainMemoryResponse,
+        "Statement": Statement,
+        "Decision": Decision,
+        "Decision.Route": Decision.Route,
+        "Decision.Action": Decision.Action,
+        "DecisionNeighbour": DecisionNeighbour,
+        "Arbitration": Arbitration,
+        "DeleteMemoryRequest": DeleteMemoryRequest,
+        "DeleteMemoryResponse": DeleteMemoryResponse,
     },
 )
 

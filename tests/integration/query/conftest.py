@@ -15,6 +15,7 @@ from runtime.settings import Settings
 from store.database import Database
 from store.keys import ApiKeyRepository
 from store.notices import TurnNotices
+from tests.fakes.arbitrator import FakeArbitrator
 from tests.fakes.embedder import FakeEmbedder
 
 
@@ -47,7 +48,7 @@ async def served(database_dsn: str) -> AsyncIterator[Served]:
     embedder = FakeEmbedder()
     async with TurnNotices(database) as notices:
         metrics = QueryMetrics(CollectorRegistry())
-        ports = assembled(Settings(drain_seconds=1), database, embedder, notices, metrics)
+        ports = assembled(Settings(drain_seconds=1), database, embedder, FakeArbitrator(), notices, metrics)
         where = await ports.start(http=("127.0.0.1", 0), grpc=("127.0.0.1", 0))
         try:
             yield Served(where.http_port, where.grpc_port, operator, embedder)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from mnemostream import (
+    Action,
     AsyncMnemo,
     DeadlineExceeded,
     FailedPrecondition,
@@ -64,6 +65,45 @@ async def test_what_is_told_is_found_read_and_listed(served: Served, key: str) -
         assert (await mnemo.get_memory("user/42", told.id)).content == told.content
         page = await mnemo.list_memories("user/42")
         assert ([m.id for m in page.memories], page.total_size, page.next_page_token) == ([told.id], 1, None)
+
+
+async def test_what_is_told_can_be_explained(served: Served, key: str, other_key: str) -> None:
+    async with client(served, key) as mnemo, client(served, other_key) as other:
+        told = await mnemo.create_memory("user/42", "Lives in Lisbon", request_id="r-1")
+        again = await mnemo.create_memory("user/42", "Lives in Lisbon", request_id="r-2")
+        explained = await mnemo.explain(told.id, owner="user/42")
+        assert again.id == explained.memory.id == told.id
+        assert explained.story.endswith(f"Unless it is said again, it fades by {_day(explained.memory.fades_at)}.")
+        assert "an application told it directly: “Lives in Lisbon” (request r-1)" in explained.story
+        assert "by an application (request r-2)" in explained.story
+        assert [decision.action for decision in explained.decisions] == [Action.ADD, Action.CONFIRM]
+        assert [decision.cause_id for decision in explained.decisions] == ["r-1", "r-2"]
+        assert [decision.candidate for decision in explained.decisions] == ["Lives in Lisbon"] * 2
+        assert [near.content for near in explained.decisions[1].neighbours] == ["Lives in Lisbon"]
+        assert [memory.id for memory in explained.line] == [told.id]
+        for asker, owner in ((mnemo, "user/43"), (other, "user/42")):
+            with pytest.raises(NotFound):
+                await asker.explain(told.id, owner=owner)
+
+
+async def test_what_is_forgotten_is_neither_found_nor_explained(served: Served, key: str) -> None:
+    async with client(served, key) as mnemo:
+        told = await mnemo.create_memory("user/42", "Lives in Lisbon")
+        with pytest.raises(NotFound):
+            await mnemo.delete(told.id, owner="user/43")
+        await mnemo.delete(told.id, owner="user/42")
+        for asked in (mnemo.delete(told.id, owner="user/42"), mnemo.explain(told.id, owner="user/42")):
+            with pytest.raises(NotFound):
+                await asked
+        assert len(await mnemo.search("user/42", "Lives in Lisbon", include_retired=True)) == 0
+        again = await mnemo.create_memory("user/42", "Lives in Lisbon")
+        assert again.id != told.id
+        assert (await mnemo.explain(again.id, owner="user/42")).memory.content == "Lives in Lisbon"
+
+
+def _day(at: datetime | None) -> str:
+    assert at is not None
+    return f"{at.day} {at:%b %Y}"
 
 
 async def test_filters_restrict_a_search_and_a_list(served: Served, key: str) -> None:

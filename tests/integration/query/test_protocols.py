@@ -25,7 +25,7 @@ from query.asgi import MAX_BODY_BYTES, application
 from query.grpc_port import GrpcPort
 from query.ports import Listening, Ports
 from tests.fakes.query import BROKEN, KEY, READER, Behind, listening, memory_named, parts
-from tests.fakes.values import NOON
+from tests.fakes.values import NOON, id_of
 from tests.integration.query.http_client import Answer, call, call_connect, call_grpc_web, grpc_web_status, request
 from tests.integration.query.stock_client import StockClient, load_pool
 
@@ -63,12 +63,16 @@ REQUESTS = [
     ("ListMemories", {"owner": "user/42", "pageSize": 1}, pb.ListMemoriesResponse),
     ("GetTurn", {"owner": "user/42", "turnId": "t-1", "wait": "0.5s"}, pb.Turn),
     ("CreateMemory", {"owner": "user/42", "content": "x", "data": {"n": 1}, "confidence": 0.0}, pb.Memory),
+    ("GetMemory", {"owner": "user/42", "id": str(id_of("Lives in Lisbon"))}, pb.Memory),
+    ("ExplainMemory", {"owner": "user/42", "id": str(id_of("Lives in Lisbon"))}, pb.ExplainMemoryResponse),
 ]
 INPUTS = {
     "Search": pb.SearchRequest,
     "ListMemories": pb.ListMemoriesRequest,
     "GetTurn": pb.GetTurnRequest,
     "CreateMemory": pb.CreateMemoryRequest,
+    "GetMemory": pb.GetMemoryRequest,
+    "ExplainMemory": pb.ExplainMemoryRequest,
 }
 
 
@@ -87,6 +91,47 @@ async def test_every_protocol_gives_the_same_answer(
     assert output.from_binary(payload) == expected
     # Google's own messages print the same JSON, zero values and all.
     assert await StockClient(pool, where.grpc_port, KEY).call(method, body) == by_json.json()
+
+
+async def test_every_protocol_forgets(where: Listening, behind: Behind, pool: descriptor_pool.DescriptorPool) -> None:
+    names = [f"m{n}" for n in range(4)]
+    behind.memories += [memory_named(name, MINE) for name in names]
+    bodies = [{"owner": "user/42", "id": str(id_of(name))} for name in names]
+    by_json = await post(where, "DeleteMemory", bodies[0])
+    assert (by_json.status, by_json.json()) == (200, {})
+    message = pb.DeleteMemoryRequest.from_json(json.dumps(bodies[1]))
+    answer = await asyncio.to_thread(
+        call_connect, where.http_port, KEY, "DeleteMemory", message, pb.DeleteMemoryResponse
+    )
+    assert answer == pb.DeleteMemoryResponse()
+    message = pb.DeleteMemoryRequest.from_json(json.dumps(bodies[2]))
+    payload, trailers = await asyncio.to_thread(call_grpc_web, where.http_port, KEY, "DeleteMemory", message)
+    assert (payload, trailers["grpc-status"]) == (b"", "0")
+    stock = StockClient(pool, where.grpc_port, KEY)
+    assert await stock.call("DeleteMemory", bodies[3]) == {}
+    assert not {memory.content for memory in behind.memories} & set(names)
+    # What is gone is not found, by any of them.
+    assert (await post(where, "DeleteMemory", bodies[0])).json()["code"] == "not_found"
+    with pytest.raises(grpc.aio.AioRpcError) as raised:
+        await stock.call("ExplainMemory", bodies[3])
+    assert raised.value.code() is grpc.StatusCode.NOT_FOUND
+
+
+async def test_a_key_that_reads_may_explain_and_not_forget(where: Listening) -> None:
+    body = {"owner": "user/42", "id": str(id_of("Lives in Lisbon"))}
+    assert (await post(where, "ExplainMemory", body, READER)).status == 200
+    assert (await post(where, "DeleteMemory", body, READER)).json()["code"] == "permission_denied"
+
+
+async def test_an_explanation_is_json_as_the_rest(where: Listening) -> None:
+    answer = await post(where, "ExplainMemory", {"owner": "user/42", "id": str(id_of("Lives in Lisbon"))})
+    told = answer.json()
+    [decision] = told["decisions"]
+    assert (decision["route"], decision["action"], decision["latency"]) == ("ARBITRATE", "DELETE", "1.500s")
+    assert decision["arbitration"]["tokensIn"] == 20
+    assert told["statements"][1]["messageIndex"] == 0
+    assert told["memory"]["data"] == {"n": 3, "x": [1.5, None]}
+    assert [memory["content"] for memory in told["line"]] == ["old", "Lives in Lisbon"]
 
 
 async def test_every_protocol_gives_the_same_error(where: Listening, pool: descriptor_pool.DescriptorPool) -> None:

@@ -8,8 +8,9 @@ import pytest
 
 from processors.vectors import EmbeddingModel
 from store.database import FIRST_PLAN_SECONDS, LAST_PLAN_SECONDS, Database, Plans
+from store.looks import FORGOTTEN, LINES, LOOK
 from store.memories import LIST
-from store.owners import LOOK, OwnerRepository
+from store.owners import OwnerRepository
 from store.search import SEARCH
 from store.turns import BEGIN
 from tests.fakes.values import OWNER, addition, commit_of, new_memory, vector_of
@@ -50,6 +51,23 @@ async def test_neighbours_are_found_in_the_covering_index(
     assert "Seq Scan" not in plan
     if analyzed:
         assert "using memory_same_text on memory" in plan
+        assert "using memory_slot on memory" in plan
+
+
+@pytest.mark.usefixtures("filled")
+async def test_a_line_is_walked_by_its_links(worker: Database, admin: "asyncpg.Connection[asyncpg.Record]") -> None:
+    await admin.execute("VACUUM ANALYZE")
+    plan = await _plan(worker, LINES)
+    for index in ("memory_pkey", "memory_supersedes", "memory_superseded_by"):
+        assert f"using {index} on memory" in plan
+    assert "Seq Scan" not in plan
+
+
+@pytest.mark.usefixtures("filled")
+async def test_what_was_forgotten_is_looked_up_among_the_owner_s_alone(worker: Database) -> None:
+    plan = await _plan(worker, FORGOTTEN)
+    assert "using tombstone_pkey on tombstone" in plan
+    assert "Seq Scan" not in plan
 
 
 @pytest.mark.usefixtures("filled")

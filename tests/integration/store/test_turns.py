@@ -7,7 +7,10 @@ import asyncpg
 import pytest
 from mnemostream.turns import Message, Reason, Role
 
-from processors.records import AppProfile, ContextMessage, Owner, Parking, TurnStatus
+from processors.effects import Verdict
+from processors.memories import State
+from processors.records import AppProfile, Category, ContextMessage, Owner, Parking, TurnStatus
+from processors.routing import Action, Route
 from processors.search import TurnReport, TurnState
 from store.database import Database
 from store.memories import MemoryRepository
@@ -24,7 +27,10 @@ from tests.fakes.values import (
     confirmation,
     id_of,
     new_memory,
+    nothing_done,
     place_of,
+    retirement,
+    retraction,
 )
 
 Admin: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
@@ -163,10 +169,12 @@ async def test_the_app_s_own_settings_come_along(turns: TurnRepository, admin: A
     await admin.execute(
         """
         UPDATE app
-        SET time_zone = 'Europe/Berlin', language = 'german', instructions = 'Du.', categories = '{"pet": {}}'
+        SET time_zone = 'Europe/Berlin', language = 'german', instructions = 'Du.',
+            categories = '{"pet": {}, "diet": {"fading": "slow", "description": "What they eat."}}'
         """
     )
-    profile = AppProfile("Europe/Berlin", "german", "Du.", ("pet",))
+    categories = (Category("diet", "slow", "What they eat."), Category("pet"))
+    profile = AppProfile("Europe/Berlin", "german", "Du.", categories)
     assert (await turns.begin(OWNER, [accepted("t-1")])).profile == profile
     assert (await OwnerRepository(turns._database).look(OWNER, [], model=None)).profile == profile
 
@@ -257,6 +265,26 @@ async def test_a_report_names_the_memories_that_a_turn_made_or_confirmed(
     assert await owners.commit(OWNER, 1, commit_of("t-1", *effects))
     report = await turns.report(OWNER, "t-1")
     assert report == TurnReport(TurnState.STORED, memory_ids=tuple(str(id_of(name)) for name in "bac"))
+
+
+async def test_a_report_leaves_out_what_a_turn_took_back_or_only_repeated(
+    turns: TurnRepository, owners: OwnerRepository
+) -> None:
+    known = [addition("t-0", new_memory(name)) for name in "abcd"]
+    assert await owners.commit(OWNER, 0, commit_of("t-0", *known))
+    in_place_of_b = retirement(id_of("b"), by=id_of("e"))
+    effects = (
+        retraction("t-1", retirement(id_of("a"), State.RETRACTED)),
+        addition("t-1", new_memory("e"), retired=[in_place_of_b]),
+        nothing_done("t-1", id_of("c")),
+        dataclasses.replace(
+            confirmation("t-1", id_of("d")),
+            verdict=Verdict(route=Route.ARBITRATE, action=Action.NOOP, reason="it is known"),
+        ),
+    )
+    assert await owners.commit(OWNER, 1, commit_of("t-1", *effects))
+    report = await turns.report(OWNER, "t-1")
+    assert report.memory_ids == (str(id_of("e")), str(id_of("d")))
 
 
 async def test_text_of_every_kind_survives(turns: TurnRepository, owners: OwnerRepository, query: Database) -> None:

@@ -14,7 +14,7 @@ from store.memories import MemoryRepository
 from store.owners import OwnerRepository
 from store.search import SearchRepository
 from store.turns import TurnRepository
-from tests.fakes.values import MODEL, OWNER, accepted, addition, commit_of, new_memory, vector_of
+from tests.fakes.values import MODEL, NOON, OWNER, accepted, addition, commit_of, new_memory, order_of, vector_of
 
 Admin: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 THEIRS = Owner("zeta", OWNER.owner)
@@ -31,14 +31,22 @@ _COUNTS: dict[str, LiteralString] = {
     "decision": "SELECT count(*) FROM decision",
     "change": "SELECT count(*) FROM change",
     "outbox": "SELECT count(*) FROM outbox",
+    "tombstone": "SELECT count(*) FROM tombstone",
 }
 
 
 @pytest.fixture
-async def ours(worker: Database) -> None:
-    """One app has a turn and a memory."""
+async def ours(worker: Database, admin: Admin) -> None:
+    """One app has a turn, a memory and a tombstone."""
     await TurnRepository(worker).begin(OWNER, [accepted("t-1")])
     assert await OwnerRepository(worker).commit(OWNER, 0, commit_of("t-1", addition("t-1", new_memory(TEXT))))
+    # Of the same words, to see whether another app's statements are held by it.
+    await admin.execute(
+        """
+        INSERT INTO tombstone (owner_key, id, app, received_before, text_hashes, turn_ids)
+        SELECT o.owner_key, gen_random_uuid(), o.app, 'infinity', '{}', '{t-1}' FROM owner AS o
+        """
+    )
 
 
 @pytest.mark.usefixtures("ours")
@@ -50,9 +58,12 @@ async def test_another_app_finds_nothing_under_the_same_names(worker: Database, 
     assert await search.search(THEIRS, SearchQuery(text=TEXT), vector_of(TEXT), MODEL) == ()
     assert (await turns.report(THEIRS, "t-1")).state is TurnState.UNKNOWN
     look = await OwnerRepository(worker).look(
-        THEIRS, [Probe(text_hash(TEXT), vector_of(TEXT))], model=MODEL, turn_ids=["t-1"]
+        THEIRS,
+        [Probe(text_hash(TEXT), vector_of(TEXT), order=order_of(NOON), turn_id="t-1")],
+        model=MODEL,
+        turn_ids=["t-1"],
     )
-    assert (look.version, look.settled, look.neighbours) == (0, frozenset(), ((),))
+    assert (look.version, look.settled, look.neighbours, look.forgotten) == (0, frozenset(), ((),), ())
     assert await memories.get(OWNER, memory_id) is not None
 
 
@@ -111,6 +122,8 @@ async def test_the_stream_and_the_service_may_only_do_what_they_need(worker: Dat
         (worker, "SELECT authenticate('x')"),
         (worker, "DELETE FROM memory"),
         (worker, "UPDATE change SET kind = 'added'"),
+        (worker, "DELETE FROM tombstone"),
+        (query, "DELETE FROM tombstone"),
         (query, "SELECT count(*) FROM api_key"),
         (query, "SELECT count(*) FROM parked"),
         (query, "DELETE FROM turn"),

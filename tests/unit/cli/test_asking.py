@@ -54,6 +54,8 @@ def test_as_json_the_answer_is_that_of_the_rpc(mnemo: Mnemo, service: FakeServic
         "Search": (["search", "x"], {"hits": [{"memory": MEMORY, "score": 1.0}], "degraded": True}),
         "GetMemory": (["show", ID], MEMORY),
         "CreateMemory": (["add", "Lives", "in", "Lisbon."], MEMORY),
+        "ExplainMemory": (["why", ID], {"story": "It was told.", "decisions": [], "statements": [], "line": [MEMORY]}),
+        "DeleteMemory": (["forget", ID], {}),
         "GetTurn": (["turn", "t-1"], {"turnId": "t-1", "state": "STORED", "memoryIds": [ID]}),
         "ListMemories": (["list"], {"memories": [MEMORY], "nextPageToken": "", "totalSize": 1}),
     }

@@ -39,6 +39,8 @@ def test_a_stage_that_there_is_not_is_a_usage_problem(named: str) -> None:
         ("query",),
         ("migrate",),
         ("apps", "list"),
+        ("apps", "show", "a"),
+        ("apps", "set", "a", "--language", "english"),
         ("keys", "list"),
         ("keys", "create", "--app", "a"),
         ("parked", "list"),

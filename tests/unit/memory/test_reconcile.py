@@ -17,6 +17,7 @@ from processors.memories import State
 from processors.records import Owner
 from processors.routing import Action
 from processors.vectors import EmbeddingModel, pack
+from tests.fakes.arbitrator import FakeArbitrator
 from tests.fakes.embedder import FakeEmbedder
 from tests.fakes.owner_store import FakeOwnerStore
 from tests.fakes.values import MODEL, NOON, OWNER, vector_of
@@ -28,7 +29,7 @@ def ids() -> Callable[[], UUID]:
 
 
 def reconciler(store: OwnerStore, embedder: FakeEmbedder | None = None) -> Reconciler:
-    return Reconciler(store, embedder or FakeEmbedder(), new_id=ids())
+    return Reconciler(store, embedder or FakeEmbedder(), FakeArbitrator(), new_id=ids())
 
 
 def turn(name: str, offset: int = 1) -> WindowTurn:
@@ -197,12 +198,12 @@ async def test_a_window_that_contradicts_itself_is_refused_with_the_place(broken
     assert store.memories(OWNER) == []
 
 
-async def test_a_turn_dated_2099_is_stated_when_it_arrived() -> None:
+async def test_a_turn_dated_2099_holds_from_when_it_arrived() -> None:
     store = FakeOwnerStore()
     ahead = NOON.replace(year=2099)
     await reconciler(store).reconcile(window(turn("t-1"), facts=(fact("Likes tea.", said_at=ahead),)))
     [memory] = store.memories(OWNER)
-    assert memory.valid_from == NOON + timedelta(seconds=1, minutes=5)
+    assert memory.valid_from == NOON + timedelta(seconds=1)
 
 
 def test_a_window_survives_its_journey() -> None:

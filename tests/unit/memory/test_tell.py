@@ -10,6 +10,7 @@ from processors.effects import RequestId
 from processors.errors import InvalidRequest, ModelUnavailable
 from processors.records import Owner
 from processors.statements import NewStatement
+from tests.fakes.arbitrator import FakeArbitrator
 from tests.fakes.embedder import FakeEmbedder
 from tests.fakes.owner_store import FakeOwnerStore
 from tests.fakes.values import NOON, OWNER
@@ -17,7 +18,7 @@ from tests.fakes.values import NOON, OWNER
 
 def tell(store: FakeOwnerStore, embedder: FakeEmbedder | None = None) -> Tell:
     numbers = itertools.count(1)
-    return Tell(store, store, embedder or FakeEmbedder(), new_id=lambda: UUID(int=next(numbers)))
+    return Tell(store, store, embedder or FakeEmbedder(), FakeArbitrator(), new_id=lambda: UUID(int=next(numbers)))
 
 
 def request(body: bytes = b"1" * 32) -> RequestId:

@@ -1,4 +1,4 @@
-"""What the rules make of English sentences. Said on Saturday 2026-11-21, ten o'clock in Lisbon."""
+"""What the rules make of sentences. Said on Saturday 2026-11-21, ten o'clock in Lisbon."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -75,7 +75,7 @@ STATED = [
     ("I enjoy hiking a lot", ["The user likes hiking."]),
     ("I prefer tea to coffee.", ["The user prefers tea over coffee."]),
     ("My favourite colour is green.", ["The user's favorite colour is green."]),
-    ("I speak Portuguese and English fluently.", ["The user speaks Portuguese and English."]),
+    ("I speak Portuguese and English fluently.", ["The user speaks Portuguese.", "The user speaks English."]),
     ("I'm working on a novel about whales.", ["The user is working on a novel about whales."]),
     ("I drive a Tesla Model 3.", ["The user drives a Tesla Model 3."]),
     ("I have a dentist appointment tomorrow.", ["The user has a dentist appointment on 2026-11-22."]),
@@ -135,7 +135,7 @@ NOT_STATED = [
     "Can you answer in French?",
     "Let's say I live in Rome.",
     "I'm sorry",
-    "Ich wohne in Berlin.",
+    "Vivamus in Berlin.",
     "12345",
 ]
 
@@ -177,8 +177,8 @@ def test_what_might_be_does_not_take_the_slot_of_what_is() -> None:
         ("I'm allergic to peanuts.", "user", "allergy_peanuts"),
         ("My sister lives in Porto.", "user's sister", "home_city"),
         ("My dog is called Rex.", "user's dog", "name"),
-        ("I love sushi.", "user", "opinion_sushi"),
-        ("I hate sushi.", "user", "opinion_sushi"),
+        ("I love sushi.", "user", "likes_sushi"),
+        ("I hate sushi.", "user", "likes_sushi"),
     ],
 )
 def test_a_slot_is_whom_it_is_about_and_what(said: str, subject: str, attribute: str) -> None:

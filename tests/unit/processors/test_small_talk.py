@@ -38,6 +38,26 @@ def turn(*said: tuple[Role, str], off_record: bool = False) -> Turn:
         "شكرا",
         "Thank you so much!!!",
         "...",
+        "ok 👍",
+        "👍🏽",
+        "🎉" * 300,
+        "❤️",
+        "ｏｋ",
+        "Olá, tudo bem?",
+        "Muito obrigado! 🙏",
+        "Até amanhã!",
+        "Danke schön, alles klar",
+        "Grüß Gott!",
+        "好的，谢谢你！",
+        "早上好",
+        "صباح الخير",
+        "شُكْرًا",
+        "مرحبـــا",
+        "¡Hola! ¿Vale?",
+        "Merci beaucoup",
+        "Спасибо!",
+        "감사합니다",
+        "\u200b \u00a0",
     ],
 )
 def test_greetings_thanks_and_signs_need_no_reading(text: str) -> None:
@@ -57,6 +77,12 @@ def test_greetings_thanks_and_signs_need_no_reading(text: str) -> None:
         "我住在里斯本",
         "Call me Al",
         "Hi " * 200 + "I moved",
+        "Olá, sou o Rui",
+        "Ich bin Arzt, danke",
+        "谢谢，我吃素",
+        "مرحبا، أنا نباتي",
+        "ok 👍 but no nuts",
+        "I",
     ],
 )
 def test_whatever_says_more_is_read(text: str) -> None:
@@ -69,6 +95,8 @@ def test_a_yes_after_a_question_says_something() -> None:
     asked = (ContextMessage(Role.ASSISTANT, "Do you live in Lisbon?"),)
     assert not needs_no_reading(turn((Role.USER, "Yes")), asked)
     assert needs_no_reading(turn((Role.USER, "🎉")), asked)
+    assert not needs_no_reading(turn((Role.USER, "👍")), asked)
+    assert not needs_no_reading(turn((Role.USER, "是的")), asked)
 
 
 def test_what_only_the_assistant_or_the_system_says_is_not_read() -> None:

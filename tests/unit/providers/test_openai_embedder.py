@@ -8,23 +8,29 @@ from typing import Any
 
 import msgspec
 import numpy as np
-import openai
 import pytest
 from typing_extensions import override
 
 from processors.errors import ModelUnavailable
 from processors.vectors import EmbeddingModel
-from providers.openai.client import Calls
+from providers.calls import Calls
 from providers.openai.embedding import REQUESTS, OpenAIEmbedder
 
 ONE = b64encode(np.array([1, 0], dtype="<f4").tobytes()).decode()
+
+
+class Nowhere:
+    """An endpoint that is not asked."""
+
+    async def post(self, path: str, body: bytes) -> bytes:
+        raise AssertionError(path)
 
 
 class Provider(Calls):
     """Answers everybody in one moment, when it is told to."""
 
     def __init__(self) -> None:
-        super().__init__(openai.AsyncOpenAI(api_key="none"), timeout=timedelta(seconds=1), max_in_flight=8)
+        super().__init__(Nowhere(), timeout=timedelta(seconds=1), max_in_flight=8)
         self.now = asyncio.Event()
         self.body: bytes | None = None
 

@@ -17,7 +17,7 @@ JSON = JsonCodec()
 ALWAYS_THERE = {
     "id", "owner", "session", "content", "tags", "type", "category", "importance", "confidence", "pinned", "state",
     "strength", "subject", "attribute", "retiredReason", "supersedes", "supersededBy", "accessCount", "confirmations",
-    "etag", "sources",
+    "etag", "sources", "restates",
 }  # fmt: skip
 
 
@@ -32,6 +32,21 @@ def refused(body: bytes) -> BadRequest.FieldViolation:
 
 def test_zero_values_are_present() -> None:
     assert set(json.loads(JSON.encode(pb.Memory()))) == ALWAYS_THERE
+
+
+def test_zero_values_of_an_explanation_are_present() -> None:
+    shown = json.loads(
+        JSON.encode(
+            pb.ExplainMemoryResponse(statements=[pb.Statement()], decisions=[pb.Decision()], line=[pb.Memory()])
+        )
+    )
+    assert set(shown) == {"story", "statements", "decisions", "line"}
+    assert set(shown["statements"][0]) == {"turnId", "role", "name", "text"}
+    assert set(shown["decisions"][0]) == {
+        "id", "causeKind", "causeId", "candidate", "route", "action", "reason", "marked", "neighbours", "retired",
+        "model", "promptVersion", "tokensIn", "tokensOut", "memoryId",
+    }  # fmt: skip
+    assert set(shown["line"][0]) == ALWAYS_THERE
 
 
 def test_counts_are_numbers_and_states_are_bare_names() -> None:

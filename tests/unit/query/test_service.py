@@ -1,3 +1,4 @@
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -14,7 +15,7 @@ from processors.search import Filters, Mode, TurnReport, TurnState, Weights
 from query import wire
 from query.auth import Caller
 from query.errors import NotFound, TurnNotOver, TurnParked
-from tests.fakes.query import Behind, memory_named, parts
+from tests.fakes.query import Behind, explanation_of, memory_named, parts
 from tests.fakes.values import NOON, id_of
 
 CALLER = Caller("acme", frozenset({"read", "write"}), id_of("key"))
@@ -23,10 +24,12 @@ MINE = Owner("acme", "u")
 
 async def field_refused(request: Any) -> str:
     service = parts(Behind()).service
-    handlers = {
+    handlers: dict[type[Any], Any] = {
         pb.SearchRequest: service.search,
         pb.GetMemoryRequest: service.get_memory,
         pb.ListMemoriesRequest: service.list_memories,
+        pb.ExplainMemoryRequest: service.explain_memory,
+        pb.DeleteMemoryRequest: service.delete_memory,
         pb.GetTurnRequest: service.get_turn,
         pb.CreateMemoryRequest: service.create_memory,
     }
@@ -110,6 +113,10 @@ async def test_a_long_query_is_cut_and_the_answer_says_so() -> None:
             "afterTurn.timeout",
         ),
         (pb.GetMemoryRequest(owner="u", id="x"), "id"),
+        (pb.ExplainMemoryRequest(owner="u", id="x"), "id"),
+        (pb.ExplainMemoryRequest(id=str(id_of("m"))), "owner"),
+        (pb.DeleteMemoryRequest(owner="u", id="x"), "id"),
+        (pb.DeleteMemoryRequest(id=str(id_of("m"))), "owner"),
         (pb.ListMemoriesRequest(owner="u", page_size=1001), "pageSize"),
         (pb.ListMemoriesRequest(owner="u", page_token="x"), "pageToken"),
         (pb.GetTurnRequest(owner="u"), "turnId"),
@@ -188,10 +195,65 @@ async def test_a_memory_is_shown_whole() -> None:
 async def test_another_owners_and_another_apps_memory_is_not_found() -> None:
     for owner in (Owner("acme", "v"), Owner("other", "u")):
         memory = memory_named("m", owner)
+        behind = Behind(memories=[memory])
+        service, memory_id = parts(behind).service, str(memory.id)
         with pytest.raises(NotFound):
-            await parts(Behind(memories=[memory])).service.get_memory(
-                pb.GetMemoryRequest(owner="u", id=str(memory.id)), CALLER
-            )
+            await service.get_memory(pb.GetMemoryRequest(owner="u", id=memory_id), CALLER)
+        with pytest.raises(NotFound):
+            await service.explain_memory(pb.ExplainMemoryRequest(owner="u", id=memory_id), CALLER)
+        with pytest.raises(NotFound):
+            await service.delete_memory(pb.DeleteMemoryRequest(owner="u", id=memory_id), CALLER)
+        assert behind.memories == [memory]
+
+
+async def test_a_memory_is_forgotten_once() -> None:
+    behind = Behind(memories=[memory_named("m", MINE)])
+    service, request = parts(behind).service, pb.DeleteMemoryRequest(owner="u", id=str(id_of("m")))
+    assert await service.delete_memory(request, CALLER) == pb.DeleteMemoryResponse()
+    assert behind.memories == []
+    with pytest.raises(NotFound):
+        await service.delete_memory(request, CALLER)
+
+
+async def test_a_memory_is_explained_in_words_and_with_every_record() -> None:
+    behind = Behind(memories=[memory_named("m", MINE)])
+    behind.explanations[id_of("m")] = explanation_of(behind.memories[0])
+    answer = await parts(behind).service.explain_memory(pb.ExplainMemoryRequest(owner="u", id=str(id_of("m"))), CALLER)
+    assert answer.story.startswith("On 21 Mar 2025 the user (Ana) said: “I moved.” (turn t-1, message 0).")
+    assert [memory.content for memory in answer.line] == ["old", "m"]
+    [whole, first] = answer.statements
+    assert not whole.has_field("message_index")
+    assert (first.turn_id, first.message_index, first.role, first.name, first.text) == (
+        "t-1", 0, "user", "Ana", "I moved.",
+    )  # fmt: skip
+    [decision] = answer.decisions
+    assert (decision.route, decision.action) == (pb.Decision.Route.ARBITRATE, pb.Decision.Action.DELETE)
+    assert (decision.cause_kind, decision.cause_id, decision.candidate) == ("turn", "t-1", "m")
+    assert (decision.reason, decision.marked) == ("moved", True)
+    assert list(decision.retired) == [str(id_of("old"))]
+    assert (decision.model, decision.prompt_version) == ("reader", "extraction.v2")
+    assert (decision.tokens_in, decision.tokens_out) == (10, 2)
+    assert decision.latency == Duration.from_timedelta(timedelta(seconds=1.5))
+    assert decision.arbitration == pb.Arbitration(
+        model="judge", prompt_version="arbitration.v1", tokens_in=20, tokens_out=4, latency=Duration(seconds=2)
+    )
+    [near, same_slot] = decision.neighbours
+    assert (near.memory_id, near.similarity, near.state, near.content) == (
+        str(id_of("old")), 0.9, pb.Memory.State.LIVE, "old",
+    )  # fmt: skip
+    assert not same_slot.has_field("similarity")
+    assert same_slot.same_slot
+
+
+async def test_what_no_model_was_asked_about_has_no_arbitration() -> None:
+    behind = Behind(memories=[memory_named("m", MINE)])
+    explained = explanation_of(behind.memories[0])
+    told = replace(explained.decisions[0], reading=None, arbitration=None)
+    behind.explanations[id_of("m")] = replace(explained, decisions=(told,), time_zone="Not/AZone")
+    answer = await parts(behind).service.explain_memory(pb.ExplainMemoryRequest(owner="u", id=str(id_of("m"))), CALLER)
+    [decision] = answer.decisions
+    assert decision.arbitration is None
+    assert (decision.model, decision.latency) == ("", Duration())
 
 
 async def test_pages_hold_every_memory_once() -> None:

@@ -135,7 +135,7 @@ def test_a_misspelt_port_is_no_shape_of_kubernetes() -> None:
         ({"MNEMO_QUERY_PORT": "hunter2"}, "MNEMO_QUERY_PORT: .*integer"),
         ({"MNEMO_QUERY_PORT": "65536"}, "MNEMO_QUERY_PORT: .*65535"),
         ({"MNEMO_POSTGRES_DSN": "hunter2"}, "MNEMO_POSTGRES_DSN: must begin with postgresql://"),
-        ({"MNEMO_MODEL_PROVIDER": "hunter2"}, "MNEMO_MODEL_PROVIDER: .*'local' or 'openai'"),
+        ({"MNEMO_MODEL_PROVIDER": "hunter2"}, "MNEMO_MODEL_PROVIDER: .*'local', 'openai' or 'anthropic'"),
         ({"MNEMO_ARBITRATION_THRESHOLD": "0.99"}, "MNEMO_ARBITRATION_THRESHOLD: must not be above"),
         ({"MNEMO_KAFKA_SECURITY_PROTOCOL": "SASL_SSL"}, "MNEMO_KAFKA_SASL_MECHANISM: needed"),
         ({"MNEMO_URL": "hunter2"}, "MNEMO_URL: "),
@@ -165,6 +165,37 @@ def test_a_key_of_openai_is_taken_only_when_a_provider_is_openai() -> None:
         assert settings.openai_base_url == "http://127.0.0.1:1/v1"
 
 
+def test_a_key_of_anthropic_is_taken_only_when_the_provider_is_anthropic() -> None:
+    lies_around = {
+        "ANTHROPIC_API_KEY": "sk-ant-x",
+        "ANTHROPIC_BASE_URL": "http://127.0.0.1:1",
+        "OPENAI_API_KEY": "sk-x",
+    }
+    assert load_settings(lies_around | {"MNEMO_MODEL_PROVIDER": "openai"}).anthropic_api_key is None
+    settings = load_settings(lies_around | {"MNEMO_MODEL_PROVIDER": "anthropic"})
+    assert settings.anthropic_api_key is not None
+    assert settings.anthropic_api_key.get_secret_value() == "sk-ant-x"
+    assert settings.anthropic_base_url == "http://127.0.0.1:1"
+    assert settings.openai_api_key is None
+
+
+@pytest.mark.parametrize(
+    ("environ", "model"),
+    [
+        ({"MNEMO_MODEL_PROVIDER": "openai"}, "gpt-5-mini"),
+        ({"MNEMO_MODEL_PROVIDER": "anthropic"}, "claude-haiku-5-5"),
+        ({"MNEMO_MODEL_PROVIDER": "anthropic", "MNEMO_EXTRACTION_MODEL": "other"}, "other"),
+    ],
+)
+def test_each_provider_has_a_model_of_its_own_by_default(environ: dict[str, str], model: str) -> None:
+    assert load_settings(environ).extraction_model == model
+
+
+def test_texts_cannot_be_embedded_by_anthropic() -> None:
+    with pytest.raises(InvalidSettings, match="MNEMO_EMBEDDING_PROVIDER: Anthropic has no embeddings"):
+        load_settings({"MNEMO_EMBEDDING_PROVIDER": "anthropic"})
+
+
 def test_our_own_name_of_the_key_wins_over_openais() -> None:
     environ = {"OPENAI_API_KEY": "sk-a", "MNEMO_OPENAI_API_KEY": "sk-b", "MNEMO_MODEL_PROVIDER": "openai"}
     key = load_settings(environ).openai_api_key
@@ -179,6 +210,8 @@ def test_our_own_name_of_the_key_wins_over_openais() -> None:
         ({"MNEMO_MODEL_PROVIDER": "openai"}, "openai"),
         ({"MNEMO_MODEL_PROVIDER": "openai", "MNEMO_EMBEDDING_PROVIDER": "local"}, "local"),
         ({"MNEMO_EMBEDDING_PROVIDER": "openai"}, "openai"),
+        ({"MNEMO_MODEL_PROVIDER": "anthropic"}, "local"),
+        ({"MNEMO_MODEL_PROVIDER": "anthropic", "MNEMO_EMBEDDING_PROVIDER": "openai"}, "openai"),
     ],
 )
 def test_texts_are_embedded_by_the_models_provider_unless_another_is_named(
@@ -233,4 +266,4 @@ def test_the_address_of_postgres_is_one(dsn: str, fits: bool) -> None:
 def test_a_wrong_provider_is_one_complaint_not_two() -> None:
     with pytest.raises(InvalidSettings) as wrong:
         load_settings({"MNEMO_MODEL_PROVIDER": "bogus"})
-    assert str(wrong.value).splitlines() == ["MNEMO_MODEL_PROVIDER: Input should be 'local' or 'openai'"]
+    assert str(wrong.value).splitlines() == ["MNEMO_MODEL_PROVIDER: Input should be 'local', 'openai' or 'anthropic'"]

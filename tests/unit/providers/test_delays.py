@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from providers.openai.errors import retry_after
+from providers.delays import named_delay, retry_after
 
 NOW = datetime(2026, 11, 21, 10, tzinfo=UTC)
 
@@ -26,3 +26,9 @@ NOW = datetime(2026, 11, 21, 10, tzinfo=UTC)
 )
 def test_a_delay_is_read_from_seconds_or_a_date_and_bounded(header: str | None, seconds: float | None) -> None:
     assert retry_after(header, NOW) == (None if seconds is None else timedelta(seconds=seconds))
+
+
+def test_milliseconds_come_before_seconds() -> None:
+    assert named_delay({"retry-after-ms": "1500", "retry-after": "9"}, NOW) == timedelta(seconds=1.5)
+    assert named_delay({"retry-after-ms": "soon", "retry-after": "9"}, NOW) == timedelta(seconds=9)
+    assert named_delay({}, NOW) is None
