@@ -11,7 +11,6 @@ from typing import Final, NamedTuple
 from processors.guards import numbers, tables, words
 from processors.guards.kinds import Difference
 
-
 _SHORT: Final = 600
 """Characters of a text that is compared with several others, one after the other."""
 
