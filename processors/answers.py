@@ -235,12 +235,10 @@ def strongest(facts: Sequence[Fact], request: ReadRequest) -> tuple[tuple[Fact, 
     """The facts to keep, in their order: none twice, none that the application itself had put into the prompt, and for
     each turn the `max_facts_per_turn` of highest confidence times importance."""
     dropped: Counter[Dropped] = Counter()
-    recalled = Recalled(request.turns)
-    news = facts
-    if recalled:
-        said = partial(_said_by_users, request)
-        news = [fact for fact in facts if fact.retracts or not recalled.covers(fact.text, said)]
-        dropped[Dropped.RECALLED] = len(facts) - len(news)
+    # By turn: what an earlier turn says may have been recalled for a later one of the same window.
+    recalled = {place: Recalled((turn,)) for place, turn in enumerate(request.turns) if turn.recalled}
+    news = [fact for fact in facts if not _was_recalled(fact, recalled, request)] if recalled else facts
+    dropped[Dropped.RECALLED] = len(facts) - len(news)
     unique, repeated = folded(news)
     dropped[Dropped.REPEATED] = repeated
     room = Counter(dict.fromkeys(range(len(request.turns)), request.max_facts_per_turn))
@@ -254,8 +252,14 @@ def strongest(facts: Sequence[Fact], request: ReadRequest) -> tuple[tuple[Fact, 
     return tuple(fact for place, fact in enumerate(unique) if place in kept), +dropped
 
 
-def _said_by_users(request: ReadRequest) -> list[str]:
-    return [message.text for message in window_messages(request) if message.role is Role.USER]
+def _was_recalled(fact: Fact, recalled: Mapping[int, Recalled], request: ReadRequest) -> bool:
+    known = recalled.get(fact.turn)
+    return known is not None and not fact.retracts and known.covers(fact.text, partial(_said, request, fact.turn))
+
+
+def _said(request: ReadRequest, turn: int) -> list[str]:
+    """What users say in that turn."""
+    return [m.text for m in window_messages(request) if m.turn == turn and m.role is Role.USER]
 
 
 def subject_of(name: str) -> str | None:

@@ -1,8 +1,8 @@
 """Memories that the application put into its own prompt (`turn.recalled`): they are known, so they are no news.
 
 Two places keep them out. A line of a message that is such a text, whatever bullet, number or tag it has around it, is
-taken out before a model sees the message. A fact that is such a text is dropped; one that has the words of such a text
-too, unless a user says them.
+taken out before a model sees the message. A fact that is such a text, or has its words, is dropped unless a user says
+them too.
 """
 
 import re
@@ -49,13 +49,13 @@ class Recalled:
 
     def covers(self, fact: str, said: Callable[[], Iterable[str]]) -> bool:
         """Whether `fact` is a recalled text, or the words of one, where none of the texts that users `said` has those
-        words too."""
+        words too: in words of its own, not as a quotation of what was recalled."""
         if not self._texts:
             return False
-        if normalized(fact) in self._whole:
-            return True
-        words = _words(fact)
-        return words in self._words and not any(_says(text, words) for text in said())
+        whole, words = normalized(fact), _words(fact)
+        if whole not in self._whole and words not in self._words:
+            return False
+        return not any(_says(text, words) and whole not in normalized(text) for text in said())
 
     def _is_line(self, line: str) -> bool:
         bare = _TAG.sub("", line) if "<" in line else line
