@@ -133,6 +133,8 @@ class Settings(BaseSettings):
     """Of one call that embeds."""
     max_in_flight: _Count = 32
     """Records that a stage works on at the same time."""
+    max_window_turns: _Count = 20
+    """Turns of one session that wait together and are read in one call; 1 reads each by itself."""
     drain_seconds: Annotated[float, Field(ge=0)] = 25
     """What a stopping worker has to finish what it began. Give the orchestrator's grace period a few seconds more."""
 

@@ -2,19 +2,21 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Final, Protocol
 
 import msgspec
 from mnemostream.decoding import fingerprint
 from mnemostream.errors import InvalidTurn
 from mnemostream.redaction import redact_turn
-from mnemostream.turns import Reason
+from mnemostream.turns import Reason, Turn
 
 from processors.answers import Dropped
 from processors.errors import Rejected
 from processors.extraction import ReadAnswer, ReadingFailed, ReadRequest
 from processors.facts import Fact, Reading, Window, WindowTurn
 from processors.folding import folded, folded_by_vectors
+from processors.memories import CLOCK_SKEW
 from processors.records import AcceptedTurn, AppProfile, Begun, ContextMessage, Owner, TurnStatus
 from processors.small_talk import needs_no_reading
 from processors.vectors import pack
@@ -104,15 +106,15 @@ class Extract:
         return AcceptedTurn(redacted, record.place, fingerprint(turn))
 
     def _open(self, accepted: Sequence[AcceptedTurn], begun: Begun) -> list[AcceptedTurn]:
-        """Those that have not taken effect yet."""
-        open_turns = []
+        """Those that have not taken effect yet, each once: a window may hold a turn and its repetition."""
+        open_turns: dict[str, AcceptedTurn] = {}
         for turn, status in zip(accepted, begun.statuses, strict=True):
             self._observer.turn(status)
             if status is TurnStatus.REUSED:
                 raise Rejected(Reason.ID_REUSED, "id: a turn of this owner has it, with other messages")
             if status is not TurnStatus.SETTLED:
-                open_turns.append(turn)
-        return open_turns
+                open_turns.setdefault(turn.turn.id, turn)
+        return list(open_turns.values())
 
     async def _window(
         self,
@@ -121,14 +123,15 @@ class Extract:
         context: tuple[ContextMessage, ...],
         profile: AppProfile,
     ) -> Window:
-        readable = [i for i, each in enumerate(accepted) if not needs_no_reading(each.turn, context)]
         facts: list[Fact] = []
         reading = None
-        if readable:
-            turns = tuple(accepted[i].turn for i in readable)
+        if _is_worth_reading([each.turn for each in accepted], context):
+            # Small talk among them is shown too: a question in it may be what the next turn answers.
+            shown = [i for i, each in enumerate(accepted) if not each.turn.off_record]
+            turns = tuple(_believed(accepted[i]) for i in shown)
             answer = await self._read(ReadRequest(turns, context, profile, self._max_facts_per_turn))
             reading = answer.reading
-            facts = await self._embedded(_placed(answer.facts, readable))
+            facts = await self._embedded(_placed(answer.facts, shown))
             self._observer.read(len(facts), answer.unread_characters)
         return Window(
             app=owner.app,
@@ -173,11 +176,28 @@ class Reconcile:
             await self._reconciler.reconcile(read_window(record))
 
 
-def _placed(facts: Sequence[Fact], readable: Sequence[int]) -> list[Fact]:
+def _believed(accepted: AcceptedTurn) -> Turn:
+    """The turn as it is read: what it says of dates and ends counts from when it can have been said."""
+    latest = accepted.place.received_at + CLOCK_SKEW
+    return accepted.turn if accepted.turn.said_at <= latest else replace(accepted.turn, said_at=latest)
+
+
+def _is_worth_reading(turns: Sequence[Turn], context: Sequence[ContextMessage]) -> bool:
+    """Whether any of the turns may say something, each after what was said before it."""
+    before = list(context)
+    for turn in turns:
+        if not needs_no_reading(turn, before):
+            return True
+        if not turn.off_record:
+            before += [ContextMessage(message.role, message.content, message.name) for message in turn.messages]
+    return False
+
+
+def _placed(facts: Sequence[Fact], shown: Sequence[int]) -> list[Fact]:
     """The facts with their turn counted in the whole window."""
-    if any(not 0 <= fact.turn < len(readable) for fact in facts):
+    if any(not 0 <= fact.turn < len(shown) for fact in facts):
         raise Rejected(Reason.MODEL_ANSWER_UNUSABLE, "turn: must be an index into the window")
-    return [msgspec.structs.replace(fact, turn=readable[fact.turn]) for fact in facts]
+    return [msgspec.structs.replace(fact, turn=shown[fact.turn]) for fact in facts]
 
 
 def _window_turn(accepted: AcceptedTurn) -> WindowTurn:

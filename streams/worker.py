@@ -27,7 +27,7 @@ from store.models import ModelKeys
 from store.owners import OwnerRepository
 from store.retention import BITE, TurnRetention
 from store.turns import TurnRepository
-from streams.delivery import Handle, Lanes, Limits, Retry
+from streams.delivery import Handle, Lanes, Limits, Retry, windows_of_one
 from streams.faust_stage import Flow, Stage, StageApp, make_app
 from streams.handlers import Extract, Reconcile
 from streams.kafka import client_options
@@ -37,6 +37,7 @@ from streams.parking import Parker
 from streams.ports import Embedder
 from streams.stopping import Stopping
 from streams.topics import CANDIDATES, PARKED, TURNS, missing_topics, topic_name
+from streams.windows import SessionWindows
 
 _log = structlog.get_logger(__name__)
 
@@ -234,6 +235,7 @@ class _WorkerProcess:
             parker,
             limits=Limits(max_in_flight=settings.max_in_flight),
             retry=Retry(attempt_seconds=attempt_seconds),
+            window=SessionWindows(max_turns=settings.max_window_turns) if name == "extract" else windows_of_one,
             valve=stage,
             observer=metrics,
             on_crash=stage.crash,

@@ -222,13 +222,30 @@ async def test_what_a_model_cost_is_told_whether_or_not_something_came_of_it(ben
     assert bench.ear.windows == [(1, 40)]
 
 
-async def test_facts_of_a_window_keep_to_their_turns_when_small_talk_lies_between(bench: Bench) -> None:
+async def test_facts_of_a_window_keep_to_their_turns_when_one_of_them_is_off_the_record(bench: Bench) -> None:
     bench.model.facts = (a_fact("First", 0), a_fact("Second", 1))
-    turns = [a_turn("I live in Porto.", id="t-1"), a_turn("Hi", id="t-2"), a_turn("I live in Lisbon.", id="t-3")]
+    turns = [
+        a_turn("I live in Porto.", id="t-1"),
+        a_turn("Between us.", id="t-2", off_record=True),
+        a_turn("I live in Lisbon.", id="t-3"),
+    ]
     await bench.extract([record_of(turn, offset=number) for number, turn in enumerate(turns)])
     window = bench.topic.window
     assert [t.id for t in window.turns] == ["t-1", "t-2", "t-3"]
     assert [(fact.text, window.turns[fact.turn].id) for fact in window.facts] == [("First", "t-1"), ("Second", "t-3")]
+
+
+async def test_small_talk_in_a_window_is_shown_for_what_follows_it(bench: Bench) -> None:
+    bench.model.facts = (a_fact("The user lives in Porto.", 1),)
+    turns = [a_turn("Hi", id="t-1"), a_turn("I live in Porto.", id="t-2")]
+    await bench.extract([record_of(turn, offset=number) for number, turn in enumerate(turns)])
+    assert [turn.id for turn in bench.model.asked[-1].turns] == ["t-1", "t-2"]
+
+
+async def test_a_window_that_holds_a_turn_twice_reads_it_once(bench: Bench) -> None:
+    turn = a_turn("I live in Porto.", id="t-1")
+    await bench.extract([record_of(turn, offset=1), record_of(turn, offset=2)])
+    assert [(each.id, each.offset) for each in bench.topic.window.turns] == [("t-1", 1)]
 
 
 async def test_an_answer_about_a_turn_that_was_not_asked_for_is_unusable(bench: Bench) -> None:
