@@ -4,11 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from math import log2
+from typing import Any
 from uuid import UUID
 
 from memory.candidates import Candidate
 from memory.picture import Picture
-from processors.arbitration import Judgement, Offered, Question
+from processors.arbitration import Judgement, Offered, Question, Unheard
 from processors.effects import Confirmation, Effect, Look, NewMemory, Verdict
 from processors.facts import Reading
 from processors.fading import fades_at
@@ -26,12 +27,18 @@ _CONTRADICTION = frozenset({Difference.NUMBER, Difference.NEGATION})
 """What two statements about one thing cannot differ in and both hold, whatever their slot."""
 
 
+_SAME_TEXT = Judgement(Action.NOOP, "the same text was known, and is said again")
+
+
+_NOT_ASKED = Unheard("was not asked, because the owner changed again and again")
+
+
 @dataclass(slots=True)
 class Heard:
     """What an arbitrator said so far about these candidates: asked once a pair, however often they are decided."""
 
-    pairs: dict[tuple[UUID, UUID], Judgement | None] = field(default_factory=dict)
-    """By the candidate's new id and the memory's. None: it could not be heard."""
+    pairs: dict[tuple[UUID, UUID], Judgement | Unheard] = field(default_factory=dict)
+    """By the candidate's new id and the memory's."""
     readings: dict[UUID, Reading] = field(default_factory=dict)
     """How it was asked, by the candidate's new id."""
     vectors: dict[str, Vector] = field(default_factory=dict)
@@ -78,6 +85,9 @@ def decide_in_order(
                 lines,
                 thresholds,
                 retracts=candidate.retracts,
+                order=candidate.order,
+                begins_at=candidate.valid_from,
+                now=look.now,
             )
         questions += decision.questions(routed.offered)
         effect = decision.effect(routed, neighbours, lines)
@@ -98,7 +108,7 @@ class _Decision:
     def questions(self, offered: Sequence[Neighbour]) -> list[tuple[UUID, Question]]:
         """What has to be asked about the pairs with `offered` that nobody was asked about yet."""
         candidate = self.candidate
-        unheard = [n for n in offered if (candidate.new_id, n.memory_id) not in self.heard.pairs]
+        unheard = [n for n in offered if not n.same_text and (candidate.new_id, n.memory_id) not in self.heard.pairs]
         if not unheard:
             return []
         question = Question(
@@ -117,11 +127,11 @@ class _Decision:
         candidate = self.candidate
         proposal = routed.proposal or self._arbitrated(routed.offered, lines)
         place = placed(self._statement(proposal, neighbours), proposal, lines, self.now)
-        confirmed = None if place.confirm is None else self._confirmation(place.confirm, revives=place.revives)
+        confirmed = None if place.confirm is None else self._confirmation(place, place.confirm)
         return Effect(
             decision_id=candidate.decision_id,
             cause_id=candidate.cause_id,
-            candidate=dict(candidate.record),
+            candidate=_kept(candidate, routed.route),
             neighbours=neighbours,
             verdict=Verdict(route=routed.route, action=place.action, reason=place.reason, marked=place.marked),
             memory_id=_outcome(candidate, place),
@@ -133,8 +143,13 @@ class _Decision:
         )
 
     def _arbitrated(self, offered: Sequence[Neighbour], lines: Lines) -> Proposal:
-        judgements = {n.memory_id: self.heard.pairs.get((self.candidate.new_id, n.memory_id)) for n in offered}
-        proposal = composed(offered, judgements, lines, retracts=self.candidate.retracts)
+        judgements = {
+            n.memory_id: _SAME_TEXT
+            if n.same_text
+            else self.heard.pairs.get((self.candidate.new_id, n.memory_id), _NOT_ASKED)
+            for n in offered
+        }
+        proposal = composed(self.candidate.content, offered, judgements, lines, retracts=self.candidate.retracts)
         if proposal.text is None:
             return proposal
         text = normalized(proposal.text)
@@ -161,13 +176,16 @@ class _Decision:
             differs=frozenset(k.id for k in newer if _contradicts(candidate.content, k, same_slot=k.id in same_slot)),
         )
 
-    def _confirmation(self, known: Known, *, revives: bool) -> Confirmation:
+    def _confirmation(self, place: Placed, known: Known) -> Confirmation:
         return Confirmation(
             memory_id=known.id,
             order=self.candidate.order,
             archive_factor=log2(1.0 / self.profile.fading(known.category).archive_below),
-            revives=revives,
-            expires_at=self.candidate.expires_at if revives else None,
+            revives=place.revives,
+            valid_from=place.since,
+            expires_at=self.candidate.expires_at,
+            confidence=self.candidate.confidence,
+            role=self.candidate.role,
         )
 
     def _new(self, place: Placed, add: Addition) -> NewMemory:
@@ -181,7 +199,7 @@ class _Decision:
             content_hash=text_hash(add.text) if merged else candidate.content_hash,
             category=candidate.category,
             importance=max([candidate.importance, *(known.importance for known in merges)]),
-            confidence=candidate.confidence,
+            confidence=max([candidate.confidence, *(known.confidence for known in merges)]),
             order=candidate.order,
             valid_from=add.valid_from,
             half_life_seconds=None if fading.half_life is None else fading.half_life.total_seconds(),
@@ -194,7 +212,7 @@ class _Decision:
             subject=candidate.subject,
             attribute=candidate.attribute,
             role=candidate.role,
-            expires_at=candidate.expires_at,
+            expires_at=_end(candidate.expires_at, merges),
             vector=self.heard.vectors[add.text] if merged else candidate.vector,
             state=add.state,
             valid_to=add.valid_to,
@@ -223,10 +241,25 @@ def _contradicts(text: str, known: Known, *, same_slot: bool) -> bool:
     return bool(found) if same_slot else not found.isdisjoint(_CONTRADICTION)
 
 
+def _kept(candidate: Candidate, way: Route) -> dict[str, Any]:
+    """What a decision keeps of the candidate: of what was forgotten nothing but where it was said."""
+    if way is Route.FORGOTTEN:
+        return {"messages": candidate.record.get("messages", ())}
+    return dict(candidate.record)
+
+
+def _end(expires_at: datetime | None, merges: Sequence[Known]) -> datetime | None:
+    """When a merger ends: with the last of what it is made of, and never where one of them never ends."""
+    ends = [expires_at, *(known.expires_at for known in merges)]
+    return None if None in ends else max(end for end in ends if end is not None)
+
+
 def _outcome(candidate: Candidate, place: Placed) -> UUID | None:
     """The memory that came of it; for what was only taken back, that."""
     if place.add is not None:
         return candidate.new_id
     if place.confirm is not None:
         return place.confirm.id
+    if place.said_by is not None:
+        return place.said_by.id
     return next((gone.memory_id for gone in place.retired if gone.state is State.RETRACTED), None)

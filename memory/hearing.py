@@ -6,15 +6,30 @@ from datetime import timedelta
 from typing import Final
 from uuid import UUID
 
+from mnemostream.turns import Reason
+
 from memory.decisions import Decided, Heard
 from memory.ports import Arbitrator, Embedder
-from processors.arbitration import ArbitrationAnswer, ArbitrationRequest, Judgement, Question
+from processors.arbitration import (
+    ArbitrationAnswer,
+    ArbitrationFailed,
+    ArbitrationRequest,
+    Judgement,
+    Question,
+    Unheard,
+)
 from processors.effects import Look
 from processors.errors import ModelTimeout, ModelUnavailable, Rejected
 from processors.facts import MAX_FACT_BYTES, Reading
 from processors.routing import Action
 
 _BOTH_STAND: Final = Judgement(Action.ADD, "the arbitrator sees nothing against it")
+_TOO_SLOW: Final = Unheard("did not answer in its time")
+_UNUSABLE: Final = Unheard("gave no usable answer")
+_REFUSED: Final = Unheard("refused to answer")
+_AWAY: Final = Unheard("was away")
+_BROKE_A_RULE: Final = Unheard("proposed what the guards refuse")
+_NO_VECTOR: Final = Unheard("proposed a text that the embedding model refuses")
 
 
 class Hearing:
@@ -58,27 +73,29 @@ class Hearing:
         answer = await self._answer(request)
         for place, (candidate, question) in enumerate(asked):
             for offered in question.offered:
-                heard = None if answer is None else answer.judgements[place].get(offered.memory_id, _BOTH_STAND)
-                self.heard.pairs[candidate, offered.memory_id] = heard
-            if answer is not None:
+                self.heard.pairs[candidate, offered.memory_id] = _judged(answer, place, offered.memory_id)
+            if isinstance(answer, ArbitrationAnswer):
                 self.heard.readings[candidate] = answer.reading
         await self._embed_merged()
 
-    async def _answer(self, request: ArbitrationRequest) -> ArbitrationAnswer | None:
-        """None: it could not be heard, and will not be."""
+    async def _answer(self, request: ArbitrationRequest) -> ArbitrationAnswer | Unheard:
         if self._seconds_left <= 0:
-            return None
+            return _TOO_SLOW
         loop = asyncio.get_running_loop()
         began = loop.time()
         try:
             async with asyncio.timeout(self._seconds_left):
                 answer = await self._arbitrator.arbitrate(request)
-        except (TimeoutError, ModelTimeout, Rejected):
-            return None
+        except (TimeoutError, ModelTimeout):
+            return _TOO_SLOW
+        except Rejected as rejected:
+            if isinstance(rejected, ArbitrationFailed) and self._on_asked is not None:
+                self._on_asked(rejected.reading, len(request.questions), 0)
+            return _REFUSED if rejected.reason is Reason.MODEL_REFUSED else _UNUSABLE
         except ModelUnavailable:
             if self._waits:
                 raise
-            return None
+            return _AWAY
         finally:
             self._seconds_left -= loop.time() - began
         if self._on_asked is not None:
@@ -86,7 +103,18 @@ class Hearing:
         return answer
 
     async def _embed_merged(self) -> None:
-        wanted = {j.text for j in self.heard.pairs.values() if j is not None and j.text is not None}
+        wanted = {j.text for j in self.heard.pairs.values() if isinstance(j, Judgement) and j.text is not None}
         texts = sorted(wanted - self.heard.vectors.keys())
-        if texts:
-            self.heard.vectors |= zip(texts, await self._embedder.embed(texts), strict=True)
+        for text in texts:
+            try:
+                [self.heard.vectors[text]] = await self._embedder.embed([text])
+            except Rejected:
+                refused = [pair for pair, j in self.heard.pairs.items() if isinstance(j, Judgement) and j.text == text]
+                self.heard.pairs |= dict.fromkeys(refused, _NO_VECTOR)
+
+
+def _judged(answer: ArbitrationAnswer | Unheard, place: int, memory_id: UUID) -> Judgement | Unheard:
+    """What was said of one pair. Where judgements were refused, a pair without one may have been theirs."""
+    if isinstance(answer, Unheard):
+        return answer
+    return answer.judgements[place].get(memory_id, _BROKE_A_RULE if answer.refused else _BOTH_STAND)

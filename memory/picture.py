@@ -8,6 +8,7 @@ import numpy as np
 from memory.candidates import Candidate
 from processors.effects import Effect, Look, NewMemory
 from processors.memories import State
+from processors.normalization import text_hash
 from processors.router import Lines
 from processors.routing import Known, Neighbour
 
@@ -28,6 +29,7 @@ class Picture:
         near = (n.memory for found in look.neighbours for n in found if n.memory.content)
         self._known.update((memory.id, memory) for memory in (*near, *look.lines))
         self._added: list[_Added] = []
+        self._revived: list[UUID] = []
 
     def forgotten(self, index: int) -> bool:
         """Whether the `index`-th candidate was forgotten on request after it had been received."""
@@ -40,10 +42,13 @@ class Picture:
     def neighbours(self, index: int, candidate: Candidate) -> tuple[Neighbour, ...]:
         """Those of the `index`-th candidate: what the store found, as it is now, and what was added since."""
         stored = self._look.neighbours[index]
-        found = [_as_it_is(neighbour, self._known[neighbour.memory.id]) for neighbour in stored]
+        found = [_as_it_is(neighbour, self._known[neighbour.memory.id], candidate) for neighbour in stored]
         if self._added:
             found += self._just_added(candidate)
-        return tuple(sorted(found, key=_rank))
+        if self._revived:
+            met = {neighbour.memory_id for neighbour in found}
+            found += [_met(self._known[each], candidate) for each in self._revived if each not in met]
+        return tuple(sorted(found, key=lambda neighbour: neighbour.rank))
 
     def _just_added(self, candidate: Candidate) -> list[Neighbour]:
         return [
@@ -51,7 +56,7 @@ class Picture:
                 self._known[added.memory_id],
                 _cosine(candidate, added.new),
                 same_text=added.new.content_hash == candidate.content_hash,
-                same_slot=candidate.slot is not None and candidate.slot == self._known[added.memory_id].slot,
+                same_slot=_shares_slot(self._known[added.memory_id], candidate),
             )
             for added in self._added
         ]
@@ -71,13 +76,27 @@ class Picture:
         if effect.confirmed is not None:
             known = self._known[effect.confirmed.memory_id]
             known = replace(known, last=max(known.last, effect.confirmed.order))
+            known = replace(known, confidence=max(known.confidence, effect.confirmed.confidence))
             if effect.confirmed.revives:
                 known = replace(known, state=State.LIVE, valid_to=None, superseded_by=None)
+                self._revived.append(known.id)
             self._known[known.id] = known
 
 
-def _as_it_is(neighbour: Neighbour, memory: Known) -> Neighbour:
-    return neighbour if neighbour.memory is memory else replace(neighbour, memory=memory)
+def _as_it_is(neighbour: Neighbour, memory: Known, candidate: Candidate) -> Neighbour:
+    if neighbour.memory is memory:
+        return neighbour
+    return replace(neighbour, memory=memory, same_slot=_shares_slot(memory, candidate))
+
+
+def _met(memory: Known, candidate: Candidate) -> Neighbour:
+    """A memory that the store did not find for `candidate`."""
+    same_text = text_hash(memory.content) == candidate.content_hash
+    return Neighbour(memory, None, same_text=same_text, same_slot=_shares_slot(memory, candidate))
+
+
+def _shares_slot(memory: Known, candidate: Candidate) -> bool:
+    return memory.live and candidate.slot is not None and candidate.slot == memory.slot
 
 
 def _known(new: NewMemory) -> Known:
@@ -99,6 +118,7 @@ def _known(new: NewMemory) -> Known:
         tags=new.tags,
         supersedes=new.supersedes,
         superseded_by=new.superseded_by,
+        expires_at=new.expires_at,
     )
 
 
@@ -106,15 +126,3 @@ def _cosine(candidate: Candidate, new: NewMemory) -> float | None:
     if candidate.vector is None or new.vector is None:
         return None
     return float(np.dot(candidate.vector, new.vector))
-
-
-def _rank(neighbour: Neighbour) -> tuple[bool, bool, bool, float, UUID]:
-    """The same text first (live ones before others), then the same slot, then by similarity, ties by id."""
-    similarity = -1.0 if neighbour.similarity is None else neighbour.similarity
-    return (
-        not neighbour.same_text,
-        neighbour.same_text and not neighbour.memory.live,
-        not neighbour.same_slot,
-        -similarity,
-        neighbour.memory_id,
-    )

@@ -120,6 +120,8 @@ class _Telling:
             return None
         effects = self.decided(look, heard).effects
         self.memory_id = effects[0].memory_id
+        if self.memory_id is None:
+            raise Contended("what was told changed nothing")
         return Commit(
             cause_kind="request",
             effects=effects,
@@ -141,7 +143,7 @@ class _Telling:
             category=statement.category,
             importance=statement.importance,
             confidence=statement.confidence,
-            order=StatementOrder(look.now, look.now, 0, 0),
+            order=_order(look),
             record=_record(statement),
             data=statement.data,
             tags=statement.tags,
@@ -156,6 +158,13 @@ def _same_answer(request: RequestId | None, body_hash: bytes, memory: Memory) ->
     if request is not None and request.body_hash != body_hash:
         raise InvalidRequest("requestId", "was used before with other fields")
     return memory
+
+
+def _order(look: Look) -> StatementOrder:
+    """What is told is told now, by Postgres's clock, and after all that it may concern, however clocks go elsewhere."""
+    now = StatementOrder(look.now, look.now, 0, 0)
+    last = max((neighbour.memory.last for neighbour in look.neighbours[0]), default=now)
+    return now if now > last else last._replace(ordinal=last.ordinal + 1)
 
 
 def _record(statement: NewStatement) -> Mapping[str, Any]:

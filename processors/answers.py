@@ -271,9 +271,15 @@ def subject_of(name: str) -> str | None:
     return cut_bytes(folded, 100) or None
 
 
+def _spelled(sign: str) -> str:
+    """A symbol by its name, so that `likes_c++` is not `likes_c`, and 🍣 not 🥦."""
+    symbol = sign == "#" or unicodedata.category(sign) in {"So", "Sm", "Sc"}
+    return f"_{unicodedata.name(sign, 'symbol').casefold()}_" if symbol else sign
+
+
 def attribute_of(name: str) -> str | None:
     """`name` in snake_case, folded; None where it names none."""
-    parts = _CAMEL.sub("_", unicodedata.normalize("NFKC", name))
+    parts = _CAMEL.sub("_", "".join(map(_spelled, unicodedata.normalize("NFKC", name))))
     folded_name = _NO_WORD.sub("_", parts.casefold()).strip("_")
     return cut_bytes(folded_name, 100).rstrip("_…") or None
 

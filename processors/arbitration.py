@@ -1,12 +1,13 @@
 """What is asked of a model, or of rules, that judges whether a candidate and what is known can both stand."""
 
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final, Protocol
 from uuid import UUID
 
-from mnemostream.turns import Role
+from mnemostream.turns import Reason, Role
 
+from processors.errors import Rejected
 from processors.facts import MAX_FACT_BYTES, Reading
 from processors.guards import Difference
 from processors.records import AppProfile
@@ -56,6 +57,8 @@ class ArbitrationRequest:
     questions: tuple[Question, ...]
     profile: AppProfile = field(default_factory=AppProfile)
     max_memory_bytes: int = MAX_FACT_BYTES
+    limit: timedelta | None = None
+    """For all answers together: when it is over, the best one so far is taken. None: that of a call is the only one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +74,13 @@ class Judgement:
 
 
 @dataclass(frozen=True, slots=True)
+class Unheard:
+    """No judgement of a pair could be had: what stands instead is marked. `why` follows "the arbitrator"."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class ArbitrationAnswer:
     """For each question the judgements by the memories that it offered; a pair without one can both stand."""
 
@@ -80,6 +90,15 @@ class ArbitrationAnswer:
     """Judgements that named what was not offered, or broke another rule: not taken."""
 
 
+class ArbitrationFailed(Rejected):
+    """A model was asked, and nothing came of it. `reading` says what that cost."""
+
+    def __init__(self, reason: Reason, detail: str, reading: Reading, requests: int) -> None:
+        super().__init__(reason, detail)
+        self.reading = reading
+        self.requests = requests
+
+
 class Arbitrator(Protocol):
     """A model, or rules, that judges pairs. It proposes: code applies and guards."""
 
@@ -87,6 +106,6 @@ class Arbitrator(Protocol):
         """One call for all questions.
 
         Raises ModelTimeout where it does not answer in its time, ModelUnavailable where it is away, and Rejected
-        where its answers stay unusable or it refuses.
+        (ArbitrationFailed, where a model was asked) where its answers stay unusable or it refuses.
         """
         ...

@@ -124,7 +124,14 @@ class Confirmation:
     """Half-lives from a reinforcement to the archive line: log2(1 / archive_below)."""
     revives: bool = False
     expires_at: datetime | None = None
-    """Of what is revived: its new one."""
+    """Of what was said now. What is revived takes it; what is confirmed ends with the later of both, and never where
+    one of them never ends."""
+    valid_from: datetime | None = None
+    """It holds since then already: earlier than was known."""
+    confidence: float = 0.0
+    """What is confirmed is as sure as the surer of both."""
+    role: Role | None = None
+    """What an assistant or a tool said becomes the user's own word when a user says it."""
 
     @property
     def stated_at(self) -> datetime:
@@ -141,8 +148,9 @@ class Retirement:
 
     memory_id: UUID
     state: State
-    valid_to: datetime
-    """Where the memory that replaces it begins; never before its own `valid_from`."""
+    valid_to: datetime | None
+    """Where the memory that replaces it begins; never before its own `valid_from`. None with LIVE: what was to replace
+    it is off, and it goes on."""
     reason: str
     superseded_by: UUID | None = None
 

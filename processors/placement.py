@@ -6,7 +6,7 @@ what holds now until then.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 from uuid import UUID
@@ -16,8 +16,10 @@ from mnemostream.turns import Role
 from processors.effects import Retirement
 from processors.memories import State, StatementOrder
 from processors.normalization import normalized
-from processors.router import DORMANT, REPLACED, Lines, Proposal
-from processors.routing import Action, Known
+from processors.router import Lines, Proposal
+from processors.routing import DORMANT, REPLACED, Action, Known
+
+_SECOND_HAND: Final = frozenset({Role.ASSISTANT, Role.TOOL})
 
 GUESSED_BELOW: Final = 0.5
 """A statement of less confidence is a guess."""
@@ -74,29 +76,35 @@ class Placed:
     retired: tuple[Retirement, ...] = ()
     inherits: tuple[Known, ...] = ()
     """What it replaces: pins and tags go on."""
+    since: datetime | None = None
+    """What is confirmed holds since then already."""
+    said_by: Known | None = None
+    """Where nothing is written: what says it already."""
 
 
 def placed(statement: Statement, proposal: Proposal, lines: Lines, now: datetime) -> Placed:
     """The place of `statement` in time. now: the store's clock."""
     if statement.retracts:
-        return _retracted(statement, proposal)
+        return _retracted(statement, proposal, lines, now)
     if proposal.action is Action.NOOP and proposal.confirm is None:
         return Placed(action=Action.NOOP, reason=proposal.reason, marked=proposal.marked)
     if proposal.confirm is not None:
-        return _confirmed(statement, proposal, proposal.confirm)
+        return _confirmed(statement, proposal, proposal.confirm, lines)
     if _taken_back_since(statement, proposal.restates):
         reason = f"{proposal.reason}; but it comes late: it was taken back since"
-        return Placed(action=Action.NOOP, reason=reason, marked=proposal.marked)
+        return Placed(action=Action.NOOP, reason=reason, marked=proposal.marked, said_by=proposal.restates)
     standing = [known for known in proposal.retire if known.state not in REPLACED]
     newer = [known for known in standing if not statement.order > known.last]
     if newer:
         older = [known for known in standing if known not in newer]
         return _late(statement, proposal, newer, older, lines, now)
-    outranked = [known for known in standing if not _may_retire(statement, known)]
+    merges = proposal.action is Action.UPDATE
+    outranked = [known for known in standing if not _may_retire(statement, known, merges=merges)]
     if outranked:
-        reason = f"{proposal.reason}; but it is {_why_outranked(statement)}: what was said plainly stays"
-        return _added(statement, Proposal(action=Action.ADD, reason=reason), (), now)
-    return _added(statement, proposal, standing, now)
+        reason = f"{proposal.reason}; but {_why_outranked(statement)}: what was known stays"
+        beside = Proposal(action=Action.ADD, reason=reason, restates=proposal.restates, marked=proposal.marked)
+        return _added(statement, beside, (), lines, now)
+    return _added(statement, proposal, standing, lines, now)
 
 
 def _taken_back_since(statement: Statement, known: Known | None) -> bool:
@@ -112,19 +120,24 @@ def _id(known: Known | None) -> UUID | None:
     return None if known is None else known.id
 
 
-def _may_retire(statement: Statement, known: Known) -> bool:
+def _may_retire(statement: Statement, known: Known, *, merges: bool = False) -> bool:
+    """A guess, hearsay, and what holds for a while only retire nothing that is surer, first-hand, or lasting."""
     guessed = statement.confidence < GUESSED_BELOW <= known.confidence
-    second_hand = statement.role in {Role.ASSISTANT, Role.TOOL} and known.role in {Role.USER, None}
-    return not guessed and not second_hand
+    second_hand = statement.role in _SECOND_HAND and known.role not in _SECOND_HAND
+    passing = statement.expires_at is not None and known.expires_at is None and not merges
+    return not guessed and not second_hand and not passing
 
 
 def _why_outranked(statement: Statement) -> str:
-    return "only guessed" if statement.confidence < GUESSED_BELOW else f"the {statement.role}'s word"
+    if statement.confidence < GUESSED_BELOW:
+        return "it is only guessed"
+    return f"it is the {statement.role}'s word" if statement.role in _SECOND_HAND else "it holds for a while only"
 
 
-def _added(statement: Statement, proposal: Proposal, retire: Sequence[Known], now: datetime) -> Placed:
-    """A new live memory, in place of what it retires."""
+def _added(statement: Statement, proposal: Proposal, retire: Sequence[Known], lines: Lines, now: datetime) -> Placed:
+    """A new live memory, in place of what it retires. In place of a plan, it ends what the plan was to end."""
     begins_at = statement.begins_at
+    retire = [*retire, *_freed(retire, lines, now)]
     add = Addition(
         text=proposal.text or statement.text,
         valid_from=begins_at,
@@ -136,14 +149,38 @@ def _added(statement: Statement, proposal: Proposal, retire: Sequence[Known], no
         reason=proposal.reason,
         marked=proposal.marked,
         add=add,
-        retired=tuple(_replaced(known, statement.new_id, begins_at, now, proposal.reason) for known in retire),
+        retired=tuple(
+            _replaced(_unplanned(known, retire, now), statement.new_id, begins_at, now, proposal.reason)
+            for known in retire
+        ),
         inherits=tuple(retire),
     )
 
 
+def _freed(gone: Sequence[Known], lines: Lines, now: datetime) -> list[Known]:
+    """What was to end because of plans that are `gone` now, before they began, and is not gone itself."""
+    known = {member.id: member for plan in gone if plan.valid_from > now for member in lines.of(plan)}
+    begins = {plan.supersedes: plan.valid_from for plan in gone if plan.valid_from > now}
+    ids = {member.id for member in gone}
+    return [
+        member
+        for each, begin in begins.items()
+        if each is not None and (member := known.get(each)) is not None and member.live
+        if member.id not in ids and member.valid_to == begin
+    ]
+
+
+def _unplanned(known: Known, gone: Sequence[Known], now: datetime) -> Known:
+    """`known` without the end that a plan among `gone` had set it."""
+    ends = {plan.valid_from for plan in gone if plan.valid_from > now and plan.id != known.id}
+    return replace(known, valid_to=None) if known.valid_to in ends else known
+
+
 def _replaced(known: Known, by: UUID, begins_at: datetime, now: datetime, reason: str) -> Retirement:
     """`known` ends where its successor begins: now or before, or at a day to come, until which it stays live."""
-    if begins_at > now and known.live and known.valid_from < begins_at:
+    if known.valid_from > now:  # a plan that never came to hold
+        return _superseded(known, by, known.valid_from, reason)
+    if begins_at > now and known.live:
         return Retirement(memory_id=known.id, state=State.LIVE, valid_to=_end(known, begins_at), reason=reason)
     return _superseded(known, by, begins_at, reason)
 
@@ -159,11 +196,11 @@ def _end(known: Known, at: datetime) -> datetime:
     return max(known.valid_from, at if known.valid_to is None else min(known.valid_to, at))
 
 
-def _confirmed(statement: Statement, proposal: Proposal, known: Known) -> Placed:
+def _confirmed(statement: Statement, proposal: Proposal, known: Known, lines: Lines) -> Placed:
     """It is known already. What is dormant is revived by a later statement, not by one that comes late."""
     if known.state in DORMANT and not statement.order > known.last:
         reason = f"{proposal.reason}; but not after it was last said"
-        return Placed(action=Action.NOOP, reason=reason, marked=proposal.marked)
+        return Placed(action=Action.NOOP, reason=reason, marked=proposal.marked, said_by=known)
     retired = tuple(
         _superseded(other, known.id, statement.said_at, proposal.reason)
         for other in proposal.retire
@@ -176,6 +213,7 @@ def _confirmed(statement: Statement, proposal: Proposal, known: Known) -> Placed
         confirm=known,
         revives=known.state in DORMANT,
         retired=retired,
+        since=statement.begins_at if statement.order < known.order and lines.of(known)[0].id == known.id else None,
     )
 
 
@@ -195,9 +233,10 @@ def _late(
     after = next((known for known in line if known.order > statement.order), None)
     before = next((known for known in reversed(line) if known.order < statement.order), None)
     text = normalized(statement.text)
-    if any(known is not None and known.content and normalized(known.content) == text for known in (before, after)):
-        reason = "it comes late, and the same text is in that place already"
-        return Placed(action=Action.NOOP, reason=reason, marked=proposal.marked)
+    for known in (before, after):
+        if known is not None and known.content and normalized(known.content) == text:
+            reason = "it comes late, and the same text is in that place already"
+            return Placed(action=Action.NOOP, reason=reason, marked=proposal.marked, said_by=known)
     if proposal.action is not Action.DELETE and not any(known.id in statement.differs for known in newer):
         beside = Proposal(
             action=Action.DELETE if older else Action.ADD,
@@ -205,7 +244,7 @@ def _late(
             restates=proposal.restates,
             marked=proposal.marked,
         )
-        return _added(statement, beside, [known for known in older if _may_retire(statement, known)], now)
+        return _added(statement, beside, [known for known in older if _may_retire(statement, known)], lines, now)
     return _history(statement, proposal, before, after or min(newer, key=lambda known: known.last), older)
 
 
@@ -235,11 +274,16 @@ def _history(
     )
 
 
-def _retracted(statement: Statement, proposal: Proposal) -> Placed:
-    """What is taken back goes if it was not said since; what is left of it, if anything, is a new memory."""
-    gone = [known for known in proposal.retire if known.state not in REPLACED and statement.order > known.last]
+def _retracted(statement: Statement, proposal: Proposal, lines: Lines, now: datetime) -> Placed:
+    """What is taken back goes if it was not said since; what is left of it, if anything, is a new memory.
+
+    A plan that is taken back ends nothing any more. Nobody takes back for the user but the user, and plainly.
+    """
+    standing = [known for known in proposal.retire if known.state not in REPLACED and statement.order > known.last]
+    gone = [known for known in standing if _may_retire(statement, known, merges=True)]
     if not gone or proposal.action is Action.NOOP:
-        reason = f"{proposal.reason}; but it was said since" if proposal.retire else proposal.reason
+        why = f"but {_why_outranked(statement)}" if standing else "but it was said since"
+        reason = f"{proposal.reason}; {why}" if proposal.retire else proposal.reason
         return Placed(action=Action.NOOP, reason=reason, marked=proposal.marked)
     at = statement.said_at
     if proposal.action is Action.UPDATE and proposal.text is not None:
@@ -254,4 +298,8 @@ def _retracted(statement: Statement, proposal: Proposal) -> Placed:
         Retirement(memory_id=known.id, state=State.RETRACTED, valid_to=_end(known, at), reason=proposal.reason)
         for known in gone
     )
-    return Placed(action=Action.DELETE, reason=proposal.reason, retired=retired)
+    reopened = tuple(
+        Retirement(memory_id=known.id, state=State.LIVE, valid_to=None, reason="what was to replace it is off")
+        for known in _freed(gone, lines, now)
+    )
+    return Placed(action=Action.DELETE, reason=proposal.reason, retired=(*retired, *reopened))

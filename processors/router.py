@@ -13,25 +13,20 @@ What is taken back goes the same ways: the same text goes at once, what is like 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cached_property
 from typing import Final
 from uuid import UUID
 
 from processors.guards import differences, says_more
-from processors.memories import State
-from processors.routing import Action, Known, Neighbour, Route
+from processors.memories import StatementOrder
+from processors.routing import DORMANT, REPLACED, Action, Known, Neighbour, Route
 
 MAX_OFFERED: Final = 5
 """Known memories that an arbitrator is shown for one candidate."""
 
 RETRACTION_FLOOR: Final = 0.5
 """From this cosine on something may be what the speaker takes back: they name it in other words."""
-
-DORMANT: Final = frozenset({State.ARCHIVED, State.EXPIRED, State.EVICTED})
-"""Not found, but nothing says that it does not hold: stated again it is revived."""
-
-REPLACED: Final = frozenset({State.SUPERSEDED, State.RETRACTED})
-"""Something was said against it: stated again it comes back as a new memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,14 +106,27 @@ def route(
     lines: Lines,
     thresholds: Thresholds,
     *,
+    order: StatementOrder,
+    now: datetime,
+    begins_at: datetime | None = None,
     retracts: bool = False,
 ) -> Routed:
-    """The way of a candidate with `text` and `slot` among `neighbours`: the same text first, then by similarity."""
+    """The way of a candidate with `text` and `slot` among `neighbours`: the same text first, then by similarity.
+
+    begins_at: since when it holds, if it says so.
+    """
     if retracts:
         return _taken_back(neighbours)
     same = [neighbour for neighbour in neighbours if neighbour.same_text]
     if same:
-        return _same_text(same[0].memory, neighbours, lines)
+        known = same[0].memory
+        if known.live and known.valid_from > now and begins_at != known.valid_from:
+            reason = "the same is said to begin at another time"
+            return Routed(Route.SAME_TEXT, Proposal(action=Action.UPDATE, reason=reason, retire=(known,)))
+        if known.live and _something_between(order, known, lines):
+            reason = "the same text is known, and something else was said in between"
+            return Routed(Route.SAME_TEXT, Proposal(action=Action.DELETE, reason=reason, retire=(known,)))
+        return _same_text(known, neighbours, lines)
     taken = [n for n in neighbours if n.same_slot and n.memory.live]
     near = [n for n in neighbours if n.similarity is not None and n.similarity >= thresholds.arbitration]
     agreeing = [
@@ -135,15 +143,22 @@ def route(
     )
 
 
+def _something_between(order: StatementOrder, known: Known, lines: Lines) -> bool:
+    """Whether what is said at `order`, before `known` was first said, was replaced by something else in between."""
+    return order < known.order and any(order < member.order < known.order for member in lines.of(known))
+
+
 def _same_text(known: Known, neighbours: Sequence[Neighbour], lines: Lines) -> Routed:
     """The same text, a live one before others: nothing is asked, unless something took the place of a dormant one."""
     if known.live and known.valid_to is None:
         proposal = Proposal(action=Action.CONFIRM, reason="the same text is known", confirm=known)
         return Routed(Route.SAME_TEXT, proposal)
-    rivals = tuple(n for n in neighbours if n.same_slot and n.memory.live and n.memory_id != known.id)
+    heads = {head.id for head in lines.heads(known)} if known.state in REPLACED else set()
+    rivals = [n for n in neighbours if n.same_slot and n.memory.live and n.memory_id not in {known.id, *heads}]
+    if rivals and not known.live:
+        same = next(n for n in neighbours if n.memory_id == known.id)
+        return Routed(Route.ARBITRATE, offered=(same, *rivals)[:MAX_OFFERED])
     if known.state in DORMANT:
-        if rivals:
-            return Routed(Route.ARBITRATE, offered=(Neighbour(known, None, same_text=True), *rivals)[:MAX_OFFERED])
         reason = f"the same text was {known.state.lower()}, and is said again"
         return Routed(Route.SAME_TEXT, Proposal(action=Action.CONFIRM, reason=reason, confirm=known))
     return Routed(Route.SAME_TEXT, _said_again(known, lines))

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from typing import Final
 from uuid import UUID
 
 from mnemostream.turns import Role
@@ -61,6 +62,7 @@ class Known:
     tags: tuple[str, ...] = ()
     supersedes: UUID | None = None
     superseded_by: UUID | None = None
+    expires_at: datetime | None = None
 
     @property
     def live(self) -> bool:
@@ -71,6 +73,13 @@ class Known:
     def slot(self) -> tuple[str, str] | None:
         """Whom it is about, and what about them; None where either is unknown."""
         return None if self.subject is None or self.attribute is None else (self.subject, self.attribute)
+
+
+DORMANT: Final = frozenset({State.ARCHIVED, State.EXPIRED, State.EVICTED})
+"""Not found, but nothing says that it does not hold: stated again it is revived."""
+
+REPLACED: Final = frozenset({State.SUPERSEDED, State.RETRACTED})
+"""Something was said against it: stated again it comes back as a new memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,3 +101,12 @@ class Neighbour:
     def state(self) -> State:
         """Of the memory."""
         return self.memory.state
+
+    @property
+    def rank(self) -> tuple[bool, int, bool, float, float, UUID]:
+        """The order of neighbours: the same text first (live, then dormant, then what was replaced), then the same
+        slot, then by similarity, then what was said last."""
+        standing = (0 if self.memory.live else 1 if self.state in DORMANT else 2) if self.same_text else 0
+        similarity = -1.0 if self.similarity is None else self.similarity
+        said = self.memory.last.stated_at.timestamp()
+        return (not self.same_text, standing, not self.same_slot, -similarity, -said, self.memory.id)

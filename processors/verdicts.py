@@ -3,24 +3,39 @@
 from collections.abc import Mapping, Sequence
 from uuid import UUID
 
-from processors.arbitration import Judgement
+from processors.arbitration import Judgement, Unheard
+from processors.guards import invented
 from processors.memories import State
-from processors.router import DORMANT, REPLACED, Lines, Proposal
-from processors.routing import Action, Known, Neighbour
+from processors.router import Lines, Proposal
+from processors.routing import DORMANT, REPLACED, Action, Known, Neighbour
 
 
 def composed(
-    offered: Sequence[Neighbour], judgements: Mapping[UUID, Judgement | None], lines: Lines, *, retracts: bool
+    text: str,
+    offered: Sequence[Neighbour],
+    judgements: Mapping[UUID, Judgement | Unheard],
+    lines: Lines,
+    *,
+    retracts: bool,
 ) -> Proposal:
-    """The proposal for a candidate whose pairs with `offered` were judged. None: the arbitrator could not be heard on
-    the pair, and both stand, marked; a pair that it passed over can stand too.
+    """The proposal for a candidate with `text` whose pairs with `offered` were judged. Of a pair that could not be
+    judged both stand, marked.
 
-    What is said already wins over what can be merged, that over what no longer holds, that over an addition.
+    What is said already wins over what can be merged, that over what no longer holds, that over an addition. That a
+    memory says it already is only believed where it holds every number, date, name and negation of the new text.
     """
-    heard = [(n.memory, judgement) for n in offered if (judgement := judgements.get(n.memory_id)) is not None]
-    marked = any(n.memory_id in judgements and judgements[n.memory_id] is None for n in offered)
+    heard: list[tuple[Known, Judgement]] = []
+    unheard: list[Unheard] = []
+    for neighbour in offered:
+        judgement = judgements[neighbour.memory_id]
+        if isinstance(judgement, Unheard):
+            unheard.append(judgement)
+        elif judgement.action is Action.NOOP and not retracts and invented(text, [neighbour.memory.content]):
+            unheard.append(Unheard("took for known what is not"))
+        else:
+            heard.append((neighbour.memory, judgement))
     if retracts:
-        return _retraction(heard, marked=marked)
+        return _retraction(heard, unheard)
     by_action: dict[Action, list[tuple[Known, Judgement]]] = {action: [] for action in Action}
     for known, judgement in heard:
         by_action[judgement.action].append((known, judgement))
@@ -31,10 +46,10 @@ def composed(
         return _merger(by_action[Action.UPDATE], gone, lines)
     if gone:
         return Proposal(action=Action.DELETE, reason=by_action[Action.DELETE][0][1].reason, retire=gone)
-    if marked and not heard:
-        return Proposal(action=Action.ADD, reason="the arbitrator could not be heard: both are kept", marked=True)
+    if unheard:
+        return Proposal(action=Action.ADD, reason=f"the arbitrator {unheard[0].why}: both are kept", marked=True)
     reason = next((judgement.reason for _, judgement in heard), "the arbitrator sees nothing against it")
-    return Proposal(action=Action.ADD, reason=reason, marked=marked)
+    return Proposal(action=Action.ADD, reason=reason)
 
 
 def _known_already(said: Sequence[tuple[Known, Judgement]], gone: tuple[Known, ...], lines: Lines) -> Proposal:
@@ -66,7 +81,7 @@ def _merger(merged: Sequence[tuple[Known, Judgement]], gone: tuple[Known, ...], 
     )
 
 
-def _retraction(heard: Sequence[tuple[Known, Judgement]], *, marked: bool) -> Proposal:
+def _retraction(heard: Sequence[tuple[Known, Judgement]], unheard: Sequence[Unheard]) -> Proposal:
     """What is taken back goes, or what is left of it stays; nothing is ever added by a retraction alone."""
     for known, judgement in heard:
         if judgement.action is Action.UPDATE and _can_go(known):
@@ -75,9 +90,9 @@ def _retraction(heard: Sequence[tuple[Known, Judgement]], *, marked: bool) -> Pr
     if gone:
         reason = next(judgement.reason for _, judgement in heard if judgement.action is Action.DELETE)
         return Proposal(action=Action.DELETE, reason=reason, retire=gone)
-    if marked and not heard:
-        return Proposal(action=Action.NOOP, reason="the arbitrator could not be heard: nothing goes", marked=True)
-    return Proposal(action=Action.NOOP, reason="the arbitrator finds nothing that is taken back", marked=marked)
+    if unheard:
+        return Proposal(action=Action.NOOP, reason=f"the arbitrator {unheard[0].why}: nothing goes", marked=True)
+    return Proposal(action=Action.NOOP, reason="the arbitrator finds nothing that is taken back")
 
 
 def _can_go(known: Known) -> bool:

@@ -4,7 +4,9 @@ from typing import TYPE_CHECKING, Any, Final, LiteralString, assert_never
 
 from processors.effects import Commit, RequestId
 from processors.records import Owner
+from processors.routing import Route
 from store.claims import Stale, claim
+from store.forgetting import scrub_messages
 from store.plans import Need, Plan, Rests, Step, decision_row, needs, planned
 from store.vectors import by_width
 
@@ -90,10 +92,11 @@ _ADD: Final[LiteralString] = """
 _CONFIRM: Final[LiteralString] = """
     WITH given AS MATERIALIZED (
         SELECT g.seq, g.decision_id, g.cause_id, g.sources, g.id, g.stated_at, g.received_at, g.source_offset,
-            g.source_index, g.archive_factor, g.reinforces, g.revives, g.expires_at
+            g.source_index, g.archive_factor, g.reinforces, g.revives, g.expires_at, g.confidence, g.role, g.valid_from
         FROM jsonb_to_recordset($4) AS g (seq bigint, decision_id uuid, cause_id text, sources jsonb, id uuid,
             stated_at timestamptz, received_at timestamptz, source_offset bigint, source_index integer,
-            archive_factor double precision, reinforces boolean, revives boolean, expires_at timestamptz)
+            archive_factor double precision, reinforces boolean, revives boolean, expires_at timestamptz,
+            confidence real, role text, valid_from timestamptz)
     ), said AS (
         INSERT INTO memory_source (owner_key, memory_id, turn_id, message_index, app, role, said_at)
         SELECT $2, g.id, s.turn_id, coalesce(s.message_index, -1), $1, s.role, s.said_at
@@ -125,7 +128,12 @@ _CONFIRM: Final[LiteralString] = """
             retired_at = CASE WHEN NOT g.revives THEN m.retired_at END,
             retired_reason = CASE WHEN NOT g.revives THEN m.retired_reason END,
             superseded_by = CASE WHEN NOT g.revives THEN m.superseded_by END,
-            expires_at = CASE WHEN g.revives THEN g.expires_at ELSE m.expires_at END,
+            expires_at = CASE WHEN g.revives THEN g.expires_at WHEN NOT g.reinforces THEN m.expires_at
+                WHEN g.expires_at IS NOT NULL AND m.expires_at IS NOT NULL
+                THEN greatest(m.expires_at, g.expires_at) END,
+            valid_from = least(m.valid_from, g.valid_from),
+            confidence = greatest(m.confidence, g.confidence),
+            role = CASE WHEN m.role IN ('assistant', 'tool') AND g.role = 'user' THEN g.role ELSE m.role END,
             version = m.version + 1
         FROM given AS g
         WHERE m.app = $1 AND m.owner_key = $2 AND m.id = g.id
@@ -175,7 +183,7 @@ _RETIRE: Final[LiteralString] = """
     WITH retired AS (
         UPDATE memory AS m
         SET state = CASE WHEN g.state = 'LIVE' THEN m.state ELSE g.state END,
-            valid_to = greatest(m.valid_from, g.valid_to),
+            valid_to = CASE WHEN g.valid_to IS NOT NULL THEN greatest(m.valid_from, g.valid_to) END,
             retired_at = CASE WHEN m.state = 'LIVE' AND g.state <> 'LIVE' THEN clock_timestamp() ELSE m.retired_at END,
             retired_reason = CASE WHEN g.state = 'LIVE' THEN m.retired_reason ELSE g.reason END,
             superseded_by = CASE WHEN g.state = 'LIVE' THEN m.superseded_by ELSE g.superseded_by END,
@@ -277,6 +285,10 @@ class CommitWriter:
         for step, rows in plan.steps:
             await self._connection.execute(_statement(step), self._owner.app, owner_key, self._commit.cause_kind, rows)
         await self._decide(owner_key, plan)
+        # Last, for it opens the log of turns: what came after it was forgotten, and had been received before.
+        late = [e for e in effects if e.verdict.route is Route.FORGOTTEN]
+        said = [(source.turn_id, source.message_index) for effect in late for source in effect.sources]
+        await scrub_messages(self._connection, self._owner.app, owner_key, said)
 
     async def _rests(self, owner_key: int) -> Rests:
         """What the memories that change rest on, among the turns of this commit; Stale where one is not as it must."""

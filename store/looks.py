@@ -37,7 +37,7 @@ LOOK: Final[LiteralString] = """
             FROM memory AS m
             WHERE m.app = $1 AND m.owner_key = (SELECT owner_key FROM me) AND m.content_hash = p.hash
                 AND m.state <> 'FORGOTTEN'
-            ORDER BY m.state <> 'LIVE', m.id
+            ORDER BY m.state <> 'LIVE', m.state NOT IN ('ARCHIVED', 'EXPIRED', 'EVICTED'), m.stated_at DESC, m.id
             LIMIT $6
         ) AS m
     -- What holds now of the same subject and attribute, the likest first, then what was said last.
@@ -109,7 +109,7 @@ LOOK: Final[LiteralString] = """
                     OR (m.subject = p.subject AND m.attribute = p.attribute AND m.state = 'LIVE')
                     THEN m.content ELSE '' END,
                 m.valid_to, m.category, m.importance, m.confidence, m.role, m.subject, m.attribute, m.pinned, m.tags,
-                m.supersedes, m.superseded_by))
+                m.supersedes, m.superseded_by, m.expires_at))
             FROM found AS f JOIN probe AS p USING (n) JOIN memory AS m
                 ON m.app = $1 AND m.owner_key = (SELECT owner_key FROM me) AND m.id = f.id AND m.state <> 'FORGOTTEN'
         ) AS found,
@@ -160,7 +160,7 @@ LINES: Final[LiteralString] = """
                 coalesce(m.last_received_at, m.received_at), coalesce(m.last_offset, m.source_offset),
                 coalesce(m.last_index, m.source_index)) END,
             m.valid_from, m.content, m.valid_to, m.category, m.importance, m.confidence, m.role, m.subject,
-            m.attribute, m.pinned, m.tags, m.supersedes, m.superseded_by)
+            m.attribute, m.pinned, m.tags, m.supersedes, m.superseded_by, m.expires_at)
         ORDER BY m.stated_at, m.id)
     FROM line AS l JOIN memory AS m ON m.app = $1 AND m.owner_key = (SELECT owner_key FROM me) AND m.id = l.id
 """
@@ -226,7 +226,7 @@ async def look_at(
     )
     assert row is not None
     neighbours = _neighbours(len(probes), row["found"])
-    seeds = _seeds(probes, neighbours, 1.0 if model is None else model.arbitration_threshold)
+    seeds = _seeds(probes, neighbours, 1.0 if model is None else model.arbitration_threshold, row["now"])
     return Look(
         version=row["version"] or 0,
         now=row["now"],
@@ -239,8 +239,9 @@ async def look_at(
     )
 
 
-def _seeds(probes: Sequence[Probe], neighbours: Neighbours, alike: float) -> set[UUID]:
-    """Whose lines are read: what says (nearly) the same and was replaced, and what is like it and was said after it."""
+def _seeds(probes: Sequence[Probe], neighbours: Neighbours, alike: float, now: datetime) -> set[UUID]:
+    """Whose lines are read: of what says (nearly) the same and was replaced, and of what is like it and was said after
+    it, or is to come."""
     return {
         neighbour.memory.id
         for probe, found in zip(probes, neighbours, strict=True)
@@ -252,8 +253,7 @@ def _seeds(probes: Sequence[Probe], neighbours: Neighbours, alike: float) -> set
         or (
             neighbour.memory.live
             and neighbour.memory.content
-            and probe.order is not None
-            and neighbour.memory.last > probe.order
+            and (neighbour.memory.valid_from > now or (probe.order is not None and neighbour.memory.last > probe.order))
         )
     }
 
@@ -284,7 +284,7 @@ def _neighbours(probes: int, found: str | None) -> Neighbours:
     for n, similarity, same_text, same_slot, *fields in msgspec.json.decode(found) if found else ():
         by_probe[n - 1].append(Neighbour(_known(*fields), similarity, same_text, bool(same_slot)))
     for neighbours in by_probe:
-        neighbours.sort(key=_rank)
+        neighbours.sort(key=lambda neighbour: neighbour.rank)
     return tuple(tuple(neighbours) for neighbours in by_probe)
 
 
@@ -309,6 +309,7 @@ def _known(
     tags: list[str],
     supersedes: str | None,
     superseded_by: str | None,
+    expires_at: str | None,
 ) -> Known:
     order = _order(stated_at, received_at, offset, ordinal)
     return Known(
@@ -329,18 +330,9 @@ def _known(
         tags=tuple(tags),
         supersedes=None if supersedes is None else UUID(supersedes),
         superseded_by=None if superseded_by is None else UUID(superseded_by),
+        expires_at=None if expires_at is None else datetime.fromisoformat(expires_at),
     )
 
 
 def _order(stated_at: str, received_at: str, offset: int, ordinal: int) -> StatementOrder:
     return StatementOrder(datetime.fromisoformat(stated_at), datetime.fromisoformat(received_at), offset, ordinal)
-
-
-def _rank(neighbour: Neighbour) -> tuple[bool, bool, bool, float, UUID]:
-    return (
-        not neighbour.same_text,
-        neighbour.same_text and not neighbour.memory.live,
-        not neighbour.same_slot,
-        1.0 if neighbour.similarity is None else -neighbour.similarity,
-        neighbour.memory.id,
-    )

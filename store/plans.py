@@ -171,6 +171,9 @@ def _confirmed(confirmation: Confirmation, *, reinforces: bool) -> dict[str, Any
         "reinforces": reinforces,
         "revives": confirmation.revives,
         "expires_at": confirmation.expires_at,
+        "valid_from": confirmation.valid_from,
+        "confidence": confirmation.confidence,
+        "role": confirmation.role,
     }
 
 

@@ -72,6 +72,8 @@ BEGIN: Final[LiteralString] = """
                     WHERE t.app = $1 AND t.owner_key = (SELECT owner_key FROM me) AND t.session = $4
                         AND (t.received_at, t."offset") < ($5, $6) AND t.state IN ('PENDING', 'STORED')
                         AND t.messages IS NOT NULL AND t.id NOT IN (SELECT id FROM given)
+                        -- What was forgotten may stand in what was answered to it.
+                        AND NOT t.messages @> '[{"content": "[FORGOTTEN]"}]'
                     ORDER BY t.received_at DESC, t."offset" DESC
                     LIMIT $7
                 ) AS t CROSS JOIN LATERAL jsonb_array_elements(t.messages) WITH ORDINALITY AS m (message, n)

@@ -31,6 +31,8 @@ _UNSEEN: Final = "\u00ad\u200b-\u200f\u202a-\u202e\u2060\u2066-\u2069\ufe0e\ufe0
 _PIECE: Final = re.compile(
     r"(?P<face>[:;=][-']?[()\[\]|/\\]|(?<!\w)[:;=]-?[dpo](?!\w)|</?3)"
     r"|(?P<number>(?:(?<![\w.,)%])[-−])?\d(?:[\d.,:/'’٫٬–-]*\d)?)"
+    r"|(?P<grade>(?<![^\W_])(?:[a-z]|ab)[+−-]+(?![^\W_]))"
+    r"|(?P<prime>(?<=\d)(?:''|′′|[\"”″]|['’′])(?!\w))"
     r"|(?P<word>[^\W\d_]+(?:['’][^\W\d_]+)*)"
     r"|(?P<money>[$€£¥₹₽₩₺₿%])"
     rf"|(?P<sign>[^\w{_PUNCTUATION}{_UNSEEN}-])"
@@ -73,6 +75,8 @@ class _Reading:
         self._spans = [match.span() for match in found]
         self._out: list[Token] = []
         self._commas_are_decimal = not tables.COMMAS_ARE_DECIMAL.isdisjoint(self._texts)
+        self._portuguese = not words.PORTUGUESE.isdisjoint(self._texts)
+        self._french = not words.FRENCH.isdisjoint(self._texts)
         self._indefinite = False
 
     def read(self) -> list[Token]:
@@ -84,6 +88,12 @@ class _Reading:
                 place = self._word(place, text)
             elif group == "number":
                 place = self._number(place)
+            elif group == "grade":
+                self._add(text.replace("−", "-"), None)
+                place += 1
+            elif group == "prime":
+                self._prime(place, text)
+                place += 1
             elif group == "money":
                 place = self._money(place, text)
             else:
@@ -106,6 +116,12 @@ class _Reading:
         if word not in _SPECIAL and word.isascii() and word.isalpha():
             self._out.append(Token(word, words.KINDS.get(word), self._indefinite))
             self._indefinite = False
+            return place + 1
+        if word == "no" and self._portuguese:
+            self._add(word, None)
+            return place + 1
+        if word == "mon" and self._french:
+            self._add(word, Difference.SUBJECT)
             return place + 1
         if word == "no" and self._folded.startswith(",", self._spans[place][1]):
             # "No, sugar is fine" answers; "no sugar is fine" denies.
@@ -189,11 +205,26 @@ class _Reading:
         unit = tables.CURRENCIES.get(sign, sign)
         after = place + 1
         if sign != "%" and after < len(self._groups) and self._groups[after] == "number":
-            after = self._number(after)
+            after = self._number(after, behind_money=True)
         self._add(unit, Difference.UNIT)
         return after
 
-    def _number(self, place: int) -> int:
+    def _prime(self, place: int, sign: str) -> None:
+        """Feet or inches behind a number, but not the end of what a quotation mark has opened."""
+        start = self._spans[place][0]
+        opened = self._folded.rfind({"”": "“", "’": "‘"}.get(sign, sign), 0, start)
+        if opened >= 0 and not self._folded[opened + 1].isspace() and not self._folded[:opened][-1:].isalnum():
+            return
+        self._add("~foot" if sign in "'’′" else "~inch", Difference.UNIT)
+
+    def _is_unit(self, place: int) -> bool:
+        """Whether a unit, money or a scale stands there. "in" is inches only where it is written together."""
+        word = self._text(place)
+        if word in tables.AFTER_A_NUMBER:
+            return self._glued(place) or word not in tables.ALSO_PREPOSITIONS
+        return word in tables.MEASURES or word in tables.MONEY or word in numbers.SCALES or word == "°"
+
+    def _number(self, place: int, *, behind_money: bool = False) -> int:
         written = numbers.in_ascii(self._texts[place]).replace("−", "-")
         after = place + 1
         following = self._text(after)
@@ -210,7 +241,8 @@ class _Reading:
                     return after + 1
                 if self._day(int(written), after):
                     return self._valued(int(written), False, after)
-        key = numbers.number_key(written, commas_are_decimal=self._commas_are_decimal)
+        measured = behind_money or self._is_unit(after)
+        key = numbers.number_key(written, commas_are_decimal=self._commas_are_decimal, measured=measured)
         key, after = self._scaled(key, after)
         self._add(key, Difference.DATE if key.startswith("@") else Difference.NUMBER)
         return after
@@ -331,7 +363,7 @@ _NOT_ONLY_A_WORD: Final = frozenset(
 )
 
 _SPECIAL: Final = _NOT_ONLY_A_WORD.union(
-    ("no",), words.CONTRACTED, words.WRITINGS, words.PLURALS, words.THIRD_PERSON, words.GERUNDS, tables.WEEKDAYS
+    ("no", "mon"), words.CONTRACTED, words.WRITINGS, words.PLURALS, words.THIRD_PERSON, words.GERUNDS, tables.WEEKDAYS
 )
 """Words that may be read as something else than they are written."""
 

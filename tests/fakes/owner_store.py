@@ -7,6 +7,7 @@ from typing import Final
 from uuid import UUID
 
 import numpy as np
+from mnemostream.turns import Role
 
 from processors.effects import Answered, Commit, Confirmation, Effect, Look, NewMemory, Probe, RequestId, Retirement
 from processors.memories import Memory, Source, State, StatementOrder
@@ -200,6 +201,7 @@ class FakeOwnerStore:
             tags=memory.tags,
             supersedes=memory.supersedes,
             superseded_by=memory.superseded_by,
+            expires_at=memory.expires_at,
         )
 
     def _neighbours(
@@ -219,7 +221,7 @@ class FakeOwnerStore:
             if not (same_text or in_slot or (similarity is not None and similarity >= text_from)):
                 known = replace(known, content="")
             found.append(Neighbour(known, similarity, same_text, in_slot and known.live))
-        found.sort(key=_rank)
+        found.sort(key=lambda neighbour: neighbour.rank)
         likest = sorted(found, key=lambda n: (1.0 if n.similarity is None else -n.similarity, n.memory_id))
         same = [n for n in found if n.same_text][:limit]
         slot = [n for n in likest if n.same_slot][:limit]
@@ -239,7 +241,11 @@ class FakeOwnerStore:
                 n.state in {State.SUPERSEDED, State.RETRACTED}
                 and (n.same_text or (n.similarity or 0.0) >= MODEL.arbitration_threshold)
             )
-            or (n.memory.live and n.memory.content and probe.order is not None and n.memory.last > probe.order)
+            or (
+                n.memory.live
+                and n.memory.content
+                and (n.memory.valid_from > self._now() or (probe.order is not None and n.memory.last > probe.order))
+            )
         }
         known = {m: self._known(s) for m, s in owned.memories.items() if s.memory.state is not State.FORGOTTEN}
         links = [(m.id, other) for m in known.values() for other in (m.supersedes, m.superseded_by) if other in known]
@@ -340,10 +346,18 @@ class FakeOwnerStore:
                 memory,
                 confirmations=memory.confirmations + 1,
                 confirmed_at=max(memory.confirmed_at or stated_at, stated_at),
+                expires_at=_later(memory.expires_at, confirmed.expires_at),
                 fades_at=None
                 if half_life is None
                 else stored.reinforced_at + timedelta(seconds=half_life * confirmed.archive_factor),
             )
+        memory = replace(
+            memory,
+            confidence=max(memory.confidence, confirmed.confidence),
+            valid_from=min(memory.valid_from, confirmed.valid_from or memory.valid_from),
+        )
+        if memory.role in {Role.ASSISTANT, Role.TOOL} and confirmed.role is Role.USER:
+            memory = replace(memory, role=Role.USER)
         if confirmed.revives:
             memory = replace(
                 memory,
@@ -360,7 +374,7 @@ class FakeOwnerStore:
     def _retire(self, owned: _Owned, retirement: Retirement, seq: int) -> None:
         stored = owned.memories[retirement.memory_id]
         memory = stored.memory
-        valid_to = max(memory.valid_from, retirement.valid_to)
+        valid_to = None if retirement.valid_to is None else max(memory.valid_from, retirement.valid_to)
         if retirement.state is State.LIVE:
             memory = replace(memory, valid_to=valid_to, version=memory.version + 1)
         else:
@@ -390,14 +404,12 @@ def _is_forgotten(owned: _Owned, probe: Probe) -> bool:
     )
 
 
+def _later(one: datetime | None, other: datetime | None) -> datetime | None:
+    return None if one is None or other is None else max(one, other)
+
+
 def _keys(sources: Iterable[Source]) -> set[tuple[str, int | None]]:
     return {(source.turn_id, source.message_index) for source in sources}
-
-
-def _rank(neighbour: Neighbour) -> tuple[bool, bool, bool, float, UUID]:
-    similarity = 1.0 if neighbour.similarity is None else -neighbour.similarity
-    dead = neighbour.same_text and not neighbour.memory.live
-    return (not neighbour.same_text, dead, not neighbour.same_slot, similarity, neighbour.memory_id)
 
 
 def _cosine(a: Vector, b: Vector) -> float:

@@ -7,12 +7,13 @@ from typing import Any
 from uuid import UUID
 
 import numpy as np
-from mnemostream.turns import Role
+from mnemostream.turns import Reason, Role
 
 from memory.reconcile import Reconciler
 from memory.tell import Tell
 from processors.arbitration import Arbitrator
 from processors.effects import Commit, Effect
+from processors.errors import Rejected
 from processors.facts import Fact, Window, WindowTurn
 from processors.memories import Memory, State
 from processors.records import Owner
@@ -36,6 +37,7 @@ class Vectors:
 
     def __init__(self) -> None:
         self.model = MODEL
+        self.refuses: str | None = None
         self._placed: dict[str, Vector] = {}
 
     def place(self, text: str, *, near: str, cosine: float) -> None:
@@ -47,6 +49,8 @@ class Vectors:
         self._placed[text] = vector.astype(np.float32)
 
     async def embed(self, texts: Any) -> list[Vector]:
+        if self.refuses in texts:
+            raise Rejected(Reason.MODEL_REFUSED, "the model refuses this text")
         return [self._of(text) for text in texts]
 
     def _of(self, text: str) -> Vector:

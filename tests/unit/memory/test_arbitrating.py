@@ -1,5 +1,7 @@
 """What becomes of statements that concern each other: whole stories over the store's fake."""
 
+from typing import Any
+
 import pytest
 from mnemostream.turns import Reason, Role
 
@@ -367,3 +369,187 @@ async def test_the_arbitrator_sees_numbers_no_ids_and_only_this_owners_texts() -
     await moved(story)
     texts = {offered.text for request in story.arbitrator.requests for q in request.questions for offered in q.offered}
     assert texts == {PORTO}
+
+
+async def test_what_was_taken_back_and_is_said_again_is_weighed_against_who_holds_its_slot_now() -> None:
+    story = OwnerStory()
+    story.arbitrator.judge(BERLIN, Action.DELETE)
+    await story.say(PORTO, at=1, slot=HOME)
+    await story.say(PORTO, at=2, slot=HOME, retracts=True)
+    await story.say(BERLIN, at=3, slot=HOME)
+    await story.say(PORTO, at=4, slot=HOME)
+    assert story.live() == [PORTO]
+    assert story.one(PORTO).restates == story.memories()[0].id
+
+
+async def test_a_line_of_hundreds_still_has_one_head() -> None:
+    story = OwnerStory()
+    for text in (PORTO, LISBON):
+        story.arbitrator.judge(text, Action.DELETE)
+    for hour in range(30):
+        await story.say(LISBON if hour % 2 else PORTO, at=hour, slot=HOME)
+    assert story.live() == [LISBON]
+
+
+@pytest.mark.parametrize("fields", [{"role": Role.TOOL}, {"role": Role.ASSISTANT}, {"confidence": 0.4}])
+async def test_only_the_user_takes_back_what_the_user_said_and_plainly(fields: dict[str, Any]) -> None:
+    story = OwnerStory()
+    await story.say(PORTO, at=1, slot=HOME)
+    [effect] = await story.say(PORTO, at=2, slot=HOME, retracts=True, **fields)
+    assert (story.live(), effect.verdict.action) == ([PORTO], Action.NOOP)
+
+
+async def test_a_guess_that_is_confirmed_plainly_is_a_guess_no_longer() -> None:
+    story = OwnerStory()
+    story.arbitrator.judge(PORTO, Action.DELETE)
+    await story.say(PORTO, at=1, slot=HOME, confidence=0.4, role=Role.ASSISTANT)
+    await story.say(PORTO, at=2, slot=HOME)
+    memory = story.one(PORTO)
+    assert (memory.confidence, memory.role) == (0.95, Role.USER)
+    await story.say(BERLIN, at=3, slot=HOME, confidence=0.4)
+    assert PORTO in story.live()
+
+
+async def test_what_is_said_again_without_an_end_has_none_and_with_a_later_one_that() -> None:
+    story = OwnerStory()
+    for text, ends in (("A.", [2_000, None]), ("B.", [2_000, 3_000]), ("C.", [None, 3_000])):
+        for hour, end in enumerate(ends):
+            await story.say(text, at=hour + 1, expires_at=None if end is None else hours(end))
+    assert [story.one(text).expires_at for text in ("A.", "B.", "C.")] == [None, hours(3_000), None]
+
+
+async def test_a_merger_of_something_lasting_and_something_passing_lasts() -> None:
+    story = OwnerStory()
+    story.arbitrator.judge("The user has a dog.", Action.UPDATE, "The user has a dog that is ill.")
+    story.vectors.place("The user's dog is ill.", near="The user has a dog.", cosine=0.9)
+    await story.say("The user has a dog.", at=1)
+    await story.say("The user's dog is ill.", at=2, expires_at=hours(5_000), confidence=0.6)
+    merged = story.one("The user has a dog that is ill.")
+    assert (merged.expires_at, merged.confidence) == (None, 0.95)
+
+
+async def test_what_holds_for_a_while_does_not_end_what_lasts() -> None:
+    story = OwnerStory()
+    story.arbitrator.judge(LISBON, Action.DELETE)
+    await story.say(LISBON, at=1, slot=HOME)
+    await story.say("The user lives in Rome.", at=2, slot=HOME, expires_at=hours(2_000))
+    assert story.live() == [LISBON, "The user lives in Rome."]
+
+
+async def test_a_plan_that_is_taken_back_ends_nothing() -> None:
+    story = OwnerStory(now=hours(10))
+    story.arbitrator.judge(LISBON, Action.DELETE)
+    await story.say(LISBON, at=1, slot=HOME)
+    await story.say(BERLIN, at=2, slot=HOME, valid_from=hours(500))
+    await story.say(BERLIN, at=3, slot=HOME, retracts=True)
+    assert (story.live(), story.one(LISBON).valid_to) == ([LISBON], None)
+
+
+async def test_a_plan_that_moves_takes_the_end_with_it() -> None:
+    story = OwnerStory(now=hours(10))
+    story.arbitrator.judge(LISBON, Action.DELETE)
+    await story.say(LISBON, at=1, slot=HOME)
+    await story.say(BERLIN, at=2, slot=HOME, valid_from=hours(500))
+    await story.say(BERLIN, at=3, slot=HOME, valid_from=hours(700))
+    assert story.one(LISBON).valid_to == hours(700)
+    assert [m.valid_from for m in story.memories() if m.content == BERLIN and m.state is State.LIVE] == [hours(700)]
+
+
+async def test_a_plan_that_is_said_to_hold_already_holds() -> None:
+    story = OwnerStory(now=hours(10))
+    story.arbitrator.judge(LISBON, Action.DELETE)
+    await story.say(LISBON, at=1, slot=HOME)
+    await story.say(BERLIN, at=2, slot=HOME, valid_from=hours(500))
+    await story.say(BERLIN, at=3, slot=HOME)
+    assert story.live() == [BERLIN]
+    assert story.one(LISBON).valid_to == hours(3)
+
+
+async def test_what_is_revived_in_a_window_is_weighed_against_what_follows_in_it() -> None:
+    story = OwnerStory()
+    story.arbitrator.judge(PORTO, Action.DELETE)
+    await story.say(PORTO, at=1, slot=HOME)
+    story.store.retire(OWNER, story.one(PORTO).id, State.ARCHIVED)
+    facts = [story.fact(text, slot=HOME, said_at=hours(2)) for text in (PORTO, LISBON)]
+    await story.say(*facts, at=2)
+    assert story.live() == [LISBON]
+
+
+async def test_what_was_archived_is_revived_though_an_older_twin_was_superseded() -> None:
+    story = OwnerStory()
+    await moved(story)
+    await story.say(PORTO, at=3, slot=HOME)
+    story.store.retire(OWNER, story.one(PORTO, State.LIVE).id, State.ARCHIVED)
+    await story.say(PORTO, at=4, slot=HOME)
+    assert (story.live(), len(story.memories())) == ([PORTO], 3)
+
+
+async def test_a_late_twin_with_something_else_in_between_is_history_of_its_own() -> None:
+    story = OwnerStory()
+    story.arbitrator.judge(PORTO, Action.DELETE)
+    await story.say(PORTO, at=9, slot=HOME)
+    await story.say(LISBON, at=5, received=10, slot=HOME)
+    await story.say(PORTO, at=1, received=11, slot=HOME)
+    held = sorted((m.valid_from, m.content, m.valid_to) for m in story.memories())
+    assert held == [(hours(1), PORTO, hours(5)), (hours(5), LISBON, hours(9)), (hours(9), PORTO, None)]
+
+
+async def test_a_late_twin_with_nothing_in_between_says_that_it_held_before() -> None:
+    story = OwnerStory()
+    await story.say(PORTO, at=9, slot=HOME)
+    await story.say(PORTO, at=1, received=10, slot=HOME)
+    [memory] = story.memories()
+    assert (memory.valid_from, memory.confirmations) == (hours(1), 1)
+
+
+@pytest.mark.parametrize(
+    ("known", "new"),
+    [
+        ("The user is allergic to nuts.", "The user is not allergic to nuts."),
+        ("The user has 2 kids.", "The user has 3 kids."),
+        (PORTO, LISBON),
+    ],
+)
+async def test_that_it_is_known_already_is_not_believed_where_it_is_not(known: str, new: str) -> None:
+    story = OwnerStory()
+    story.arbitrator.judge(known, Action.NOOP)
+    await story.say(known, at=1, slot=("user", "x"))
+    [effect] = await story.say(new, at=2, slot=("user", "x"))
+    assert (story.live(), effect.verdict.marked) == (sorted([known, new]), True)
+    assert "took for known what is not" in effect.verdict.reason
+
+
+async def test_the_reason_says_why_the_arbitrator_could_not_be_heard() -> None:
+    reasons = []
+    for failure in (
+        ModelTimeout("x"),
+        Rejected(Reason.MODEL_ANSWER_UNUSABLE, "x"),
+        Rejected(Reason.MODEL_REFUSED, "x"),
+    ):
+        story = OwnerStory()
+        story.arbitrator.fails = failure
+        await story.say(PORTO, at=1, slot=HOME)
+        [effect] = await story.say(LISBON, at=2, slot=HOME)
+        reasons.append(effect.verdict.reason.removesuffix(": both are kept"))
+    assert reasons == [
+        "the arbitrator did not answer in its time",
+        "the arbitrator gave no usable answer",
+        "the arbitrator refused to answer",
+    ]
+
+
+async def test_a_merged_text_that_cannot_be_embedded_leaves_both() -> None:
+    story = OwnerStory()
+    story.vectors.refuses = "The user has a dog called Rex."
+    story.arbitrator.judge("The user has a dog.", Action.UPDATE, story.vectors.refuses)
+    story.vectors.place("The user's dog is called Rex.", near="The user has a dog.", cosine=0.9)
+    await story.say("The user has a dog.", at=1)
+    [effect] = await story.say("The user's dog is called Rex.", at=2)
+    assert (len(story.live()), effect.verdict.marked) == (2, True)
+
+
+async def test_a_tell_comes_after_what_it_concerns_however_clocks_go() -> None:
+    story = OwnerStory(now=hours(10))
+    await story.say(PORTO, at=10.05, received=10)
+    story.store.retire(OWNER, story.one(PORTO).id, State.ARCHIVED)
+    assert (await story.tell(PORTO)).state is State.LIVE
