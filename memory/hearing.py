@@ -23,6 +23,9 @@ from processors.errors import ModelTimeout, ModelUnavailable, Rejected
 from processors.facts import MAX_FACT_BYTES, Reading
 from processors.routing import Action
 
+_SHARE: Final = 0.95
+"""Of the time that is left, the arbitrator is told: what it has by then it can still give."""
+
 _BOTH_STAND: Final = Judgement(Action.ADD, "the arbitrator sees nothing against it")
 _TOO_SLOW: Final = Unheard("did not answer in its time")
 _UNUSABLE: Final = Unheard("gave no usable answer")
@@ -69,7 +72,8 @@ class Hearing:
             await self._ask(look, questions)
 
     async def _ask(self, look: Look, asked: Sequence[tuple[UUID, Question]]) -> None:
-        request = ArbitrationRequest(tuple(q for _, q in asked), look.profile, self._max_memory_bytes)
+        limit = timedelta(seconds=_SHARE * max(0.0, self._seconds_left))
+        request = ArbitrationRequest(tuple(q for _, q in asked), look.profile, self._max_memory_bytes, limit=limit)
         answer = await self._answer(request)
         for place, (candidate, question) in enumerate(asked):
             for offered in question.offered:

@@ -30,16 +30,58 @@ _UNSEEN: Final = re.compile(
 """What nobody sees and a model reads: marks, and selectors one after the other; not the tags in the flags of England,
 Scotland and Wales (the group)."""
 _CONTROLS: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+_OPEN: Final = "<\u226e＜﹤‹〈\u2329⟨⟪❬❮❰˂ᐸ≪⋖⧼⦑⦓︿︽"
+_CLOSE: Final = ">\u226f＞﹥›〉\u232a⟩⟫❭❯❱˃ᐳ≫⋗⧽⦒⦔﹀︾"
+"""Angle brackets, and what looks like them."""
+_BESIDE: Final = (
+    "[\u200c\u200d\u2800\u3164\uffa0\u0300-\u036f\u0483-\u0489\u0591-\u05bd\u064b-\u065f\u0670\u06d6-\u06ed\u093c\u0e31-\u0e3a"
+    "\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\u302a-\u302f\u3099\u309a\ufe00-\ufe0f\ufe20-\ufe2f]*+"
+)
+"""What may stand on a bracket or a letter without hiding it: joiners, fillers, marks, selectors."""
+_SLASH: Final = "[/⁄∕⧸／]"
+_PIPE: Final = "[|¦ǀ∣│❘｜]"
+_DASH: Final = "[-‐-―−﹣－]"
+
+
+def _spelled(*words: str) -> str:
+    """A pattern of the words, with marks on their letters too, and in letters of full width."""
+    wide = {ord(sign): f"[{sign}{chr(ord(sign) + 0xFEE0)}]{_BESIDE}" for sign in "abcdefghijklmnopqrstuvwxyz_"}
+    return "|".join(word.translate(wide) for word in words)
+
+
+_OURS: Final = f"(?:{_spelled('window', 'context', 'pairs')}){_DASH}[0-9a-f]{{8}}(?![0-9a-z])"
+_TAG_NAME: Final = "(?:{}|{}[{}])".format(
+    _spelled(
+        *("window", "context", "pairs", "system", "sys", "user", "human", "assistant", "model", "developer", "tool"),
+        *("function", "instruction", "inst", "begin", "start", "end", "eot", "im_", "bos", "eos", "pad", "unk"),
+        *("mask", "think", "memor"),
+    ),
+    _spelled("s"),
+    _CLOSE,
+)
+"""How the names of delimiters and control tags begin."""
+_IN_PIPES: Final = rf"{_PIPE}[^|\s]{{1,40}}{_PIPE}\s*+"
 _TAGS: Final = re.compile(
-    r"[<＜﹤‹〈](?=[\s\u200c\u200d]*(?:[/|｜!?<]|(?:window|context|system|sys|user|human|assistant|model|developer|tool|"
-    r"function|instruction|inst|begin|start|end|im_|bos|eos|pad|unk|mask|think|memor|s>)|[^<>\n]{0,40}-[0-9a-f]{8}))",
+    rf"([{_OPEN}]{{1,3}}+)(?={_BESIDE}(?:[!?！？]|{_SLASH}|{_PIPE}?{_BESIDE}{_TAG_NAME}|{_IN_PIPES}[{_CLOSE}]"
+    rf"|\S{{0,40}}{_DASH}[0-9a-f]{{8}}(?![0-9a-z])|[^\n]{{0,20}}{_OURS}"
+    # With space behind the bracket it is a comparison, unless it closes behind the name.
+    rf"|\s++(?:{_IN_PIPES}|{_SLASH}?\s*+{_TAG_NAME}[\w.:-]{{0,40}}\s*+)[{_CLOSE}]))"
+    rf"(\s*+[^{_OPEN}{_CLOSE}\n]{{0,80}}+)([{_CLOSE}]{{0,3}}+)",
     re.IGNORECASE,
 )
+_QUOTED_TAGS: Final = re.compile(
+    rf"([«»›《])(?={_BESIDE}(?:{_SLASH}{_BESIDE}{_TAG_NAME}|{_IN_PIPES}[«»‹》]|[^\n]{{0,20}}{_OURS}))"
+    r"([^«»‹›《》\n]{0,80}+)([«»‹》]?)",
+    re.IGNORECASE,
+)
+"""In quotation marks a word is a word: only what else marks a tag makes it one."""
 _BRACKETS: Final = re.compile(
-    r"\[(?=\s*/?\s*(?:sys|tool_|available_tools|(?:inst|user|assistant|human|bos|eos|cls|sep|mask)\s*\]))",
+    rf"([\[［【⟦])(?={_BESIDE}\s*+{_SLASH}?\s*+(?:{_spelled('sys', 'tool_', 'available_tools')}"
+    rf"|(?:{_spelled('inst', 'user', 'assistant', 'human', 'bos', 'eos', 'cls', 'sep', 'mask')})\s*+[\]］】⟧]))"
+    r"(\s*+[^\[［【⟦\]］】⟧\n]{0,80}+)([\]］】⟧]?)",
     re.IGNORECASE,
 )
-_SUSPECT: Final = re.compile(r"[<＜﹤‹〈\[]|[^\n -~\u00a1-\u00ac\u00ae-\u02ff\u0400-\u0600\u3041-\u30ff\u4e00-\u9fff]")
+_SUSPECT: Final = re.compile(r"[<\[«»˂]|[^\n -~\u00a1-\u00ac\u00ae-\u02ff\u0400-\u0600\u3041-\u30ff\u4e00-\u9fff]")
 """In most texts nothing needs a second look."""
 _NAME: Final = 60
 
@@ -53,11 +95,19 @@ class Prompt:
 
 
 def neutralised(text: str) -> str:
-    """`text` with nothing in it that looks like one of our delimiters or a model's control tag, or that is not seen;
-    controls become spaces."""
+    """`text` with nothing in it that looks like one of our delimiters or a model's control tag, or that is not seen:
+    the brackets of such are made round, controls become spaces."""
     if _SUSPECT.search(text) is None:
         return text
-    return _BRACKETS.sub("(", _TAGS.sub("‹", visible(text)))
+    text = visible(text)
+    for tags in (_TAGS, _QUOTED_TAGS, _BRACKETS):
+        text = tags.sub(_rounded, text)
+    return text
+
+
+def _rounded(tag: re.Match[str]) -> str:
+    """As long as it was, so that what stands around it looks no more like a tag than before."""
+    return "(" * len(tag[1]) + tag[2] + ")" * len(tag[3])
 
 
 def visible(text: str) -> str:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import structlog
 from mnemostream.turns import Reason
 
-from processors.errors import Rejected, Unavailable
+from processors.errors import ModelTimeout, Rejected, Unavailable
 from streams.delivery._assignment import Ack, Assignment, Delivery
 from streams.delivery._intake import Intakes, Limits, Open, Valve
 from streams.delivery._observer import Observer, Outcome, Silent
@@ -63,6 +63,8 @@ class _Lane:
     """Those of them that ended in a way nobody foresaw."""
     waits: int = 0
     """Attempts in a row that led to waiting."""
+    most: int | None = None
+    """Records that a window holds at most: the last one was too much for the time that an attempt has."""
     singles: int = 0
     """So many of the next windows hold one record: the window that they were in was refused."""
     verdict: _Verdict | None = None
@@ -255,6 +257,7 @@ class Lanes:
             waiting.append(delivery)
         alone = lane.singles > 0 or lane.verdict is not None
         count = 1 if alone else max(1, self._window([delivery.record for delivery in waiting]))
+        count = count if lane.most is None else min(count, lane.most)
         lane.running = min(count, len(waiting))
         return waiting[: lane.running]
 
@@ -275,12 +278,15 @@ class Lanes:
             return self._failed(lane, window, rejected)
         except Unavailable as unavailable:
             lane.waits += 1
+            if isinstance(unavailable, ModelTimeout):
+                lane.most = max(1, len(window) // 2)
             _log.debug("unavailable", error=type(unavailable).__name__, attempt=lane.attempts)
             return Outcome.UNAVAILABLE, self._delay(lane, unavailable)
         except TimeoutError as error:
             if not deadline.expired():
                 return self._failed(lane, window, error)
             lane.waits += 1
+            lane.most = max(1, len(window) // 2)
             return Outcome.UNAVAILABLE, self._delay(lane)
         except asyncio.CancelledError as error:
             task = asyncio.current_task()
@@ -323,6 +329,8 @@ class Lanes:
 
     def _settle(self, lane: _Lane, window: Sequence[Delivery]) -> None:
         """`window` is done for good: out of the lane, and acked as far as its partition goes."""
+        if lane.most is not None:
+            lane.most = None if len(window) < lane.most else 2 * lane.most
         lane.running = 0
         lane.singles = max(0, lane.singles - len(window))
         lane.begin_anew()

@@ -123,3 +123,37 @@ async def test_the_reading_says_who_read(reader: Reader) -> None:
 async def test_the_same_window_is_read_the_same_way(reader: Reader) -> None:
     request = ReadRequest(turns=(turn((Role.USER, "I live in Lisbon. My dog is called Rex. I work at Acme.")),))
     assert (await reader.read(request)).facts == (await reader.read(request)).facts
+
+
+CITIES = ("Rome", "Oslo", "Lima", "Bonn", "Cork", "Bern", "Riga", "Kyiv", "Nice", "Graz")
+
+
+async def test_many_turns_of_a_session_are_read_in_one_call_and_every_fact_knows_its_turn(reader: Reader) -> None:
+    turns = tuple(
+        turn(
+            (Role.ASSISTANT, "Go on."), (Role.SYSTEM, "Be kind."), (Role.USER, f"I love {city}."), turn_id=f"t-{place}"
+        )
+        for place, city in enumerate(CITIES * 2)
+    )
+    answer = await reader.read(ReadRequest(turns=turns))
+    assert answer.requests <= 1
+    assert [(fact.turn, fact.messages) for fact in answer.facts] == [(place, (2,)) for place in range(20)]
+    assert [city in fact.text for fact, city in zip(answer.facts, CITIES * 2, strict=True)] == [True] * 20
+
+
+async def test_a_full_window_is_one_call_and_each_of_its_turns_has_its_own_five_facts(reader: Reader) -> None:
+    said = "\n".join(f"I love the old town of {city}, I really and truly do." for city in CITIES)
+    turns = tuple(turn((Role.USER, said), turn_id=f"t-{place}") for place in range(20))
+    assert 10_000 < len(said) * len(turns) <= 12_000
+    answer = await reader.read(ReadRequest(turns=turns))
+    assert answer.requests <= 1
+    assert answer.unread_characters == 0
+    assert [sum(fact.turn == place for fact in answer.facts) for place in range(20)] == [5] * 20
+
+
+async def test_twenty_short_turns_cost_a_tenth_of_the_prompt_tokens_when_they_are_read_together(reader: Reader) -> None:
+    turns = tuple(turn((Role.USER, f"I love {city}."), turn_id=f"t-{place}") for place, city in enumerate(CITIES * 2))
+    together = await reader.read(ReadRequest(turns=turns))
+    alone = [await reader.read(ReadRequest(turns=(each,))) for each in turns]
+    assert [fact.text for fact in together.facts] == [fact.text for answer in alone for fact in answer.facts]
+    assert together.reading.tokens_in * 10 <= sum(answer.reading.tokens_in for answer in alone)

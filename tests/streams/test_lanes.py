@@ -4,7 +4,7 @@ from datetime import timedelta
 import pytest
 from mnemostream.turns import Reason
 
-from processors.errors import ModelUnavailable, Rejected, StoreUnavailable
+from processors.errors import ModelTimeout, ModelUnavailable, Rejected, StoreUnavailable
 from streams.delivery import Assignment, Limits, Outcome, Retry
 from tests.streams.conftest import DeskMaker
 from tests.streams.delivery_fakes import record, settle
@@ -376,6 +376,21 @@ async def test_of_a_refused_window_only_the_poison_is_parked(make_desk: DeskMake
     await settle()
     assert desk.acked_offsets == [0, 1, 2, 3]
     assert desk.handler.began == [[(0, 0)], [(0, 1), (0, 2), (0, 3)], [(0, 1)], [(0, 2)], [(0, 3)]]
+
+
+async def test_a_window_that_is_too_much_for_its_time_is_halved_and_grows_again(make_desk: DeskMaker) -> None:
+    desk = make_desk(limits=Limits(max_in_flight=1), window=len)
+    desk.handler.at_once[0, 1] = [ModelTimeout("too slow"), ModelTimeout("too slow")]
+    await desk.give(record(0))
+    await desk.give(*(record(offset) for offset in range(1, 9)))
+    desk.handler.automatic = True
+    desk.handler.end(0)
+    await settle()
+    for _ in range(8):
+        desk.naps.wake()
+        await settle()
+    assert [len(places) for places in desk.handler.began] == [1, 8, 4, 2, 4, 2]
+    assert desk.acked_offsets[-1] == 8
 
 
 async def test_close_cancels_what_runs_and_leaves_it_unacked(make_desk: DeskMaker) -> None:

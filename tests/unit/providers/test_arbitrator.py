@@ -1,13 +1,17 @@
 """The arbitrator over any chat model: how it asks, asks again, and counts."""
 
+import asyncio
 import json
 from collections.abc import Sequence
+from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from mnemostream.turns import Reason
+from typing_extensions import override
 
-from processors.arbitration import MAX_ANSWERS, ArbitrationRequest, Judgement
+from processors.arbitration import MAX_ANSWERS, ArbitrationFailed, ArbitrationRequest, Judgement
 from processors.errors import ModelTimeout, ModelUnavailable, Rejected
 from processors.routing import Action
 from providers.arbitrator import SCHEMA, ModelArbitrator
@@ -158,3 +162,51 @@ async def test_what_the_chat_raises_is_not_asked_again(error: Exception) -> None
     with pytest.raises(type(error)):
         await ModelArbitrator(chat).arbitrate(REQUEST)
     assert len(chat.asked) == 1
+
+
+@pytest.mark.parametrize("error", [ModelTimeout("late"), Rejected(Reason.MODEL_REFUSED, "the model refuses")])
+async def test_what_is_usable_is_taken_where_no_further_answer_comes(error: Exception) -> None:
+    for answers in ((said(MOVED), error), (said(MOVED), Completion("no json", True, 100, 10), error)):
+        answer = await ModelArbitrator(ScriptedChat(*answers)).arbitrate(REQUEST)
+        assert answer.judgements == ({id_of(PORTO): Judgement(Action.DELETE, "They moved.")}, {})
+        assert answer.reading.tokens_in == 100 * (len(answers) - 1)
+
+
+async def test_a_model_that_went_away_is_waited_for_and_one_that_is_late_with_nothing_before_is_late() -> None:
+    with pytest.raises(ModelUnavailable, match="away"):
+        await ModelArbitrator(ScriptedChat(said(MOVED), ModelUnavailable("away"))).arbitrate(REQUEST)
+    with pytest.raises(ModelTimeout):
+        await ModelArbitrator(ScriptedChat(said(), ModelTimeout("late"))).arbitrate(REQUEST)
+
+
+async def test_an_arbitration_that_comes_to_nothing_tells_its_cost() -> None:
+    with pytest.raises(ArbitrationFailed) as failed:
+        await ModelArbitrator(ScriptedChat(*[said()] * MAX_ANSWERS)).arbitrate(REQUEST)
+    reading = failed.value.reading
+    assert (failed.value.requests, reading.tokens_in, reading.tokens_out) == (3, 300, 30)
+    assert (reading.model, reading.prompt_version) == ("scripted", "arbitration.v1")
+    refusal = Rejected(Reason.MODEL_REFUSED, "the model refuses")
+    with pytest.raises(ArbitrationFailed) as failed:
+        await ModelArbitrator(ScriptedChat(said(), refusal)).arbitrate(REQUEST)
+    assert (failed.value.reason, failed.value.detail) == (Reason.MODEL_REFUSED, "the model refuses")
+    assert (failed.value.requests, failed.value.reading.tokens_in) == (1, 100)
+
+
+class StuckChat(ScriptedChat):
+    """Gives its answers, and then none."""
+
+    @override
+    async def complete(self, messages: Sequence[ChatMessage], schema: AnswerSchema) -> Completion:
+        if not self.answers:
+            await asyncio.Event().wait()
+        return await super().complete(messages, schema)
+
+
+async def test_when_the_time_of_the_request_is_over_what_is_usable_is_taken() -> None:
+    limited = replace(REQUEST, limit=timedelta(milliseconds=20))
+    answer = await ModelArbitrator(StuckChat(said(MOVED))).arbitrate(limited)
+    assert answer.judgements == ({id_of(PORTO): Judgement(Action.DELETE, "They moved.")}, {})
+    assert answer.reading.tokens_in == 100
+    for nothing in (StuckChat(), StuckChat(said())):
+        with pytest.raises(ModelTimeout):
+            await ModelArbitrator(nothing).arbitrate(limited)

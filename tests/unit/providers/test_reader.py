@@ -3,19 +3,20 @@
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
 import pytest
 from mnemostream.turns import Message, Reason, Role, Turn
+from typing_extensions import override
 
 from cli.dev.scripted_answers import scripted_answer
 from processors.answers import Dropped
 from processors.errors import ModelUnavailable, Rejected
 from processors.extraction import ReadingFailed, ReadRequest
-from processors.records import AppProfile, Category
+from processors.records import AppProfile, Category, ContextMessage
 from providers.chat import AnswerSchema, ChatMessage, Completion
 from providers.prompts import load
 from providers.reader import ModelReader
@@ -85,6 +86,10 @@ def request(*said: str, recalled: tuple[str, ...] = (), **profile: Any) -> ReadR
         recalled=recalled,
     )
     return ReadRequest(turns=(turn,), profile=AppProfile(**profile))
+
+
+def named(turn_id: str, asked: ReadRequest) -> ReadRequest:
+    return replace(asked, turns=tuple(replace(turn, id=turn_id) for turn in asked.turns))
 
 
 def towns(count: int) -> str:
@@ -192,9 +197,6 @@ async def test_what_chunks_share_is_one_fact() -> None:
 
 
 async def test_one_chunk_that_stays_unusable_rejects_the_window_and_one_that_is_away_lets_it_wait() -> None:
-    def stumbles(at: str, otherwise: Says) -> Says:
-        return lambda messages: otherwise(messages) if at in messages[1].content else as_scripted(messages)
-
     with pytest.raises(ReadingFailed) as failed:
         await ModelReader(Model([stumbles("N59x", text("no"))]), chunk_characters=1_000).read(request(towns(60)))
     assert failed.value.reason is Reason.MODEL_ANSWER_UNUSABLE
@@ -211,12 +213,135 @@ async def test_a_megabyte_of_prose_costs_sixteen_calls_and_the_rest_is_counted()
     assert 700_000 < answer.unread_characters < 1_000_000
 
 
-async def test_long_windows_take_turns() -> None:
+async def test_a_long_window_asks_about_four_chunks_at_once_and_several_take_turns() -> None:
     model = Model([facts()])
     reader = ModelReader(model, chunk_characters=1_000)
-    await asyncio.gather(*(reader.read(request(towns(60))) for _ in range(5)))
-    assert len(model.asked) == 20
-    assert model.most_in_flight <= 8  # two windows of four chunks
+    await reader.read(request(towns(200)))
+    assert (len(model.asked), model.most_in_flight) == (12, 4)
+    await asyncio.gather(*(reader.read(named(f"t-{number}", request(towns(60)))) for number in range(5)))
+    assert len(model.asked) == 12 + 20
+    assert model.most_in_flight == 8
+
+
+def stumbles(at: str, otherwise: Says) -> Says:
+    """As scripted, but for the chunk that has `at` in it."""
+    return lambda messages: otherwise(messages) if at in messages[1].content else as_scripted(messages)
+
+
+@dataclass
+class Slow(Model):
+    """Answers `answers` calls, and no more until it is told to."""
+
+    answers: int = 0
+    stuck: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @override
+    async def complete(self, messages: Sequence[ChatMessage], schema: AnswerSchema) -> Completion:
+        if len(self.asked) >= self.answers:
+            self.stuck.set()
+            await asyncio.Event().wait()
+        return await super().complete(messages, schema)
+
+
+async def test_an_attempt_that_ran_out_of_time_is_gone_on_with_and_every_token_is_told_once() -> None:
+    model = Slow(answers=7)
+    reader, asked = ModelReader(model, chunk_characters=1_000), request(towns(200))
+    attempt = asyncio.ensure_future(reader.read(asked))
+    await model.stuck.wait()
+    attempt.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await attempt
+    assert (len(model.asked), model.in_flight) == (7, 0)
+    model.answers = 100
+    answer = await reader.read(asked)
+    assert len(model.asked) == 12
+    assert (answer.requests, answer.reading.tokens_in, answer.reading.tokens_out) == (12, 1_200, 84)
+    again = await reader.read(asked)
+    assert (again.requests, again.reading.tokens_in, again.facts) == (0, 0, answer.facts)
+    assert answer.facts == (await ModelReader(Model(), chunk_characters=1_000).read(asked)).facts
+
+
+async def test_while_one_chunk_is_waited_for_the_others_are_read_and_not_asked_about_again() -> None:
+    model = Model([stumbles("N0x", is_away)])
+    reader, asked = ModelReader(model, chunk_characters=1_000), request(towns(200))
+    for attempts in (1, 2, 3):
+        with pytest.raises(ModelUnavailable):
+            await reader.read(asked)
+        assert len(model.asked) == 11 + attempts
+    model.says = [as_scripted]
+    answer = await reader.read(asked)
+    assert (len(model.asked), answer.requests, answer.reading.tokens_in) == (15, 12, 1_200)  # three had no answer
+
+
+async def test_the_longest_wait_that_the_model_asks_for_is_the_windows() -> None:
+    waits = iter([None, timedelta(seconds=7), timedelta(seconds=3), None])
+
+    def away(_: Sequence[ChatMessage]) -> Completion:
+        raise ModelUnavailable("away", retry_after=next(waits))
+
+    with pytest.raises(ModelUnavailable) as raised:
+        await ModelReader(Model([away]), chunk_characters=1_000).read(request(towns(60)))
+    assert raised.value.retry_after == timedelta(seconds=7)
+
+
+async def test_what_was_read_before_a_rejection_is_told_once_and_kept_for_when_the_turn_is_replayed() -> None:
+    model = Model([stumbles("N59x", text("no"))])
+    reader, asked = ModelReader(model, chunk_characters=1_000), request(towns(60))
+    with pytest.raises(ReadingFailed) as failed:
+        await reader.read(asked)
+    assert failed.value.requests == 3 + 3
+    model.says = [as_scripted]
+    answer = await reader.read(asked)
+    assert (len(model.asked), answer.requests, answer.reading.tokens_in) == (7, 1, 100)
+
+
+async def test_an_answer_that_came_before_an_outage_is_paid_for_and_told_too() -> None:
+    model = Model([stumbles("N0x", text("no")), *[as_scripted] * 3, is_away, as_scripted])
+    reader, asked = ModelReader(model, chunk_characters=1_000), request(towns(60))
+    with pytest.raises(ModelUnavailable):
+        await reader.read(asked)
+    answer = await reader.read(asked)
+    assert (len(model.asked), answer.requests, answer.reading.tokens_in) == (6, 5, 500)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda turn: replace(turn, owner="bob"),
+        lambda turn: replace(turn, app="other"),
+        lambda turn: replace(turn, id="t-2"),
+        lambda turn: replace(turn, said_at=turn.said_at + timedelta(seconds=1)),
+        lambda turn: replace(turn, recalled=("The user likes tea.",)),
+    ],
+)
+async def test_only_the_same_chunk_of_the_same_turn_is_remembered(change: Callable[[Turn], Turn]) -> None:
+    model, asked = Model(), request(towns(60))
+    reader = ModelReader(model, chunk_characters=1_000)
+    await reader.read(asked)
+    await reader.read(replace(asked, turns=tuple(map(change, asked.turns))))
+    assert len(model.asked) == 8
+
+
+async def test_what_the_prompt_is_made_of_tells_chunks_apart_and_another_context_only_the_first() -> None:
+    model, asked = Model(), request(towns(60))
+    reader = ModelReader(model, chunk_characters=1_000)
+    await reader.read(asked)
+    await reader.read(replace(asked, profile=AppProfile(categories=(Category("hobby"),))))
+    assert len(model.asked) == 8
+    await reader.read(replace(asked, context=(ContextMessage(Role.USER, "Hello."),)))
+    assert len(model.asked) == 9
+
+
+async def test_short_windows_are_not_remembered_and_long_ones_not_without_end() -> None:
+    model = Model()
+    reader = ModelReader(model, chunk_characters=1_000, remembered_chunks=4)
+    for said in ("I live in Lisbon.", "I live in Lisbon."):
+        await reader.read(request(said))
+    assert len(model.asked) == 2
+    for name, calls in (("a", 4), ("a", 0), ("b", 4), ("a", 4)):
+        model.asked.clear()
+        await reader.read(named(name, request(towns(60))))
+        assert len(model.asked) == calls
 
 
 async def test_a_lone_short_turn_costs_less_than_1200_tokens() -> None:
