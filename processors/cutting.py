@@ -9,6 +9,8 @@ _ALWAYS_JOINED: Final = frozenset("\u200c\u200d\uff9e\uff9f")
 """Joiners, and the voicing marks of half-width kana, which count as letters."""
 _FLAGS: Final = ("\U0001f1e6", "\U0001f1ff")
 """The letters of which two make a flag."""
+_LONGEST: Final = 64
+"""Code points that a character has at most. What goes on for longer is made to cost time, and is cut anywhere."""
 
 
 def cut_bytes(text: str, limit: int) -> str:
@@ -28,10 +30,14 @@ def cut_bytes(text: str, limit: int) -> str:
 
 
 def boundary(text: str, at: int) -> int:
-    """The last place not after `at` where `text` can be cut between two characters as a reader sees them."""
-    while 0 < at < len(text) and _joined(text, at):
-        at -= 1
-    return at
+    """The last place not after `at` where `text` can be cut between two characters as a reader sees them.
+
+    `at` itself where there is none within the 64 code points before it.
+    """
+    for place in range(at, max(0, at - _LONGEST), -1):
+        if place >= len(text) or not _joined(text, place):
+            return place
+    return at if at > _LONGEST else 0
 
 
 def _joined(text: str, at: int) -> bool:
@@ -43,7 +49,7 @@ def _joined(text: str, at: int) -> bool:
         return True
     if _FLAGS[0] <= after <= _FLAGS[1]:
         start = at
-        while start > 0 and _FLAGS[0] <= text[start - 1] <= _FLAGS[1]:
+        while start > max(0, at - _LONGEST) and _FLAGS[0] <= text[start - 1] <= _FLAGS[1]:
             start -= 1
         return (at - start) % 2 == 1
     return _one_syllable(before, after)

@@ -1,5 +1,6 @@
 """Forgetting a memory on request: every trace of it scrubbed in one transaction, and a tombstone left behind."""
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final, LiteralString
 from uuid import UUID
 
@@ -10,46 +11,71 @@ from store.database import Database
 if TYPE_CHECKING:
     from store.database import Connection
 
-# The memory and all versions of it, before and after, whatever they say.
+# The memory and all versions of it, before and after, and where it was said again, whatever they say.
 # $1 app, $2 owner, $3 memory id
 _LINE: Final[LiteralString] = """
     WITH RECURSIVE me AS MATERIALIZED (
         SELECT owner_key FROM owner WHERE app = $1 AND owner = $2
     ), line AS (
-        SELECT m.id, m.supersedes, m.superseded_by
+        SELECT m.id, m.supersedes, m.superseded_by, m.restates
         FROM memory AS m
         WHERE m.app = $1 AND m.owner_key = (SELECT owner_key FROM me) AND m.id = $3 AND m.state <> 'FORGOTTEN'
         UNION
-        SELECT n.id, n.supersedes, n.superseded_by
+        SELECT n.id, n.supersedes, n.superseded_by, n.restates
         FROM line AS l CROSS JOIN LATERAL (
-            SELECT m.id, m.supersedes, m.superseded_by
+            SELECT m.id, m.supersedes, m.superseded_by, m.restates
             FROM memory AS m
-            WHERE m.app = $1 AND m.owner_key = (SELECT owner_key FROM me) AND m.id IN (l.supersedes, l.superseded_by)
+            WHERE m.app = $1 AND m.owner_key = (SELECT owner_key FROM me)
+                AND m.id IN (l.supersedes, l.superseded_by, l.restates)
             UNION ALL
-            SELECT m.id, m.supersedes, m.superseded_by
+            SELECT m.id, m.supersedes, m.superseded_by, m.restates
             FROM memory AS m
             WHERE m.app = $1 AND m.owner_key = (SELECT owner_key FROM me) AND m.supersedes = l.id
             UNION ALL
-            SELECT m.id, m.supersedes, m.superseded_by
+            SELECT m.id, m.supersedes, m.superseded_by, m.restates
             FROM memory AS m
             WHERE m.app = $1 AND m.owner_key = (SELECT owner_key FROM me) AND m.superseded_by = l.id
+            UNION ALL
+            SELECT m.id, m.supersedes, m.superseded_by, m.restates
+            FROM memory AS m
+            WHERE m.app = $1 AND m.owner_key = (SELECT owner_key FROM me) AND m.restates = l.id
         ) AS n
     )
     SELECT array_agg(id ORDER BY id) FROM line
 """
 
+# The log of turns changes for this transaction alone.
+_MAY_SCRUB: Final[LiteralString] = "SET LOCAL mnemo.forgetting = 'on'"
+
 # $1 app, $2 owner
 _OWNER_KEY: Final[LiteralString] = "SELECT owner_key FROM owner WHERE app = $1 AND owner = $2"
 
+# The messages that say it: those it came from, and those that repeated it or took it back, which decisions name. Index
+# -1: the turn as a whole. Not of decisions that were emptied: their messages went with them.
+# $1 app, $2 owner key, $3 memory ids
+_SAID: Final[LiteralString] = """
+    SELECT s.turn_id, s.message_index
+    FROM memory_source AS s
+    WHERE s.app = $1 AND s.owner_key = $2 AND s.memory_id = ANY ($3)
+    UNION
+    SELECT d.cause_id, coalesce(m.index::integer, -1)
+    FROM decision AS d
+        LEFT JOIN LATERAL jsonb_array_elements_text(
+            CASE WHEN jsonb_typeof(d.candidate -> 'messages') = 'array' THEN d.candidate -> 'messages' ELSE '[]' END
+        ) AS m (index) ON true
+    WHERE d.app = $1 AND d.owner_key = $2 AND d.cause_kind = 'turn' AND d.candidate <> '{}'
+        AND (d.memory_id = ANY ($3) OR d.retired && $3)
+"""
+
 # What keeps statements that were received before from bringing it back: hashes with the app's key, and turn ids.
-# $1 app, $2 owner key, $3 tombstone id, $4 memory ids
+# $1 app, $2 owner key, $3 tombstone id, $4 memory ids, $5 turn ids
 _BURY: Final[LiteralString] = """
     INSERT INTO tombstone (owner_key, id, app, received_before, text_hashes, slot_hashes, turn_ids)
     SELECT $2, $3, $1, clock_timestamp(),
         (
             SELECT array_agg(DISTINCT sha256(a.forget_key || m.content_hash))
             FROM memory AS m
-            WHERE m.app = $1 AND m.owner_key = $2 AND m.id = ANY ($4)
+            WHERE m.app = $1 AND m.owner_key = $2 AND m.id = ANY ($4) AND m.state <> 'FORGOTTEN'
         ),
         (
             SELECT coalesce(array_agg(DISTINCT
@@ -58,22 +84,16 @@ _BURY: Final[LiteralString] = """
             WHERE m.app = $1 AND m.owner_key = $2 AND m.id = ANY ($4) AND m.subject IS NOT NULL
                 AND m.attribute IS NOT NULL
         ),
-        (
-            SELECT coalesce(array_agg(DISTINCT s.turn_id), '{}')
-            FROM memory_source AS s
-            WHERE s.app = $1 AND s.owner_key = $2 AND s.memory_id = ANY ($4)
-        )
+        $5
     FROM app AS a
     WHERE a.app = $1
 """
 
-# The messages that it came from, in the log of turns. A source without an index is the turn as a whole.
-# $1 app, $2 owner key, $3 memory ids
-_SCRUB_TURNS: Final[LiteralString] = """
-    WITH source AS MATERIALIZED (
-        SELECT s.turn_id, array_agg(s.message_index) AS indices
-        FROM memory_source AS s
-        WHERE s.app = $1 AND s.owner_key = $2 AND s.memory_id = ANY ($3)
+# $1 app, $2 owner key, and for each message $3 turn id, $4 index, -1 for all of the turn's
+_SCRUB_MESSAGES: Final[LiteralString] = """
+    WITH said AS MATERIALIZED (
+        SELECT s.turn_id, array_agg(s.index) AS indices
+        FROM unnest($3::text[], $4::integer[]) AS s (turn_id, index)
         GROUP BY s.turn_id
     )
     UPDATE turn AS t
@@ -85,26 +105,36 @@ _SCRUB_TURNS: Final[LiteralString] = """
             FROM jsonb_array_elements(t.messages) WITH ORDINALITY AS e (message, n)
         ),
         recalled = NULL, metadata = NULL
-    FROM source AS s
-    WHERE t.app = $1 AND t.owner_key = $2 AND t.id = s.turn_id AND t.messages IS NOT NULL
+    FROM said AS s
+    WHERE t.app = $1 AND t.owner_key = $2 AND t.id = s.turn_id AND jsonb_typeof(t.messages) = 'array'
 """
 
-# Decisions that quote it, and those whose reason may: an arbitrator saw it.
+# What was recalled for other turns: the memory, word for word.
 # $1 app, $2 owner key, $3 memory ids
+_SCRUB_RECALLED: Final[LiteralString] = """
+    WITH text AS MATERIALIZED (
+        SELECT array_agg(m.content) AS contents
+        FROM memory AS m
+        WHERE m.app = $1 AND m.owner_key = $2 AND m.id = ANY ($3) AND m.state <> 'FORGOTTEN'
+    )
+    UPDATE turn AS t
+    SET recalled = t.recalled - text.contents
+    FROM text
+    WHERE t.app = $1 AND t.owner_key = $2 AND t.recalled ?| text.contents
+"""
+
+# Decisions that say it, and those whose reason may: an arbitrator saw it. What was read out of the same turns, or
+# compared with it, and came to nothing may say the same.
+# $1 app, $2 owner key, $3 memory ids, $4 turn ids
 _SCRUB_DECISIONS: Final[LiteralString] = """
     UPDATE decision AS d
-    SET candidate = CASE WHEN d.memory_id = ANY ($3) OR d.retired && $3 THEN '{}' ELSE d.candidate END,
+    SET candidate = CASE WHEN d.memory_id <> ALL ($3) AND NOT d.retired && $3 THEN d.candidate ELSE '{}' END,
         reason = '[FORGOTTEN]'
     WHERE d.app = $1 AND d.owner_key = $2 AND (
         d.memory_id = ANY ($3) OR d.retired && $3 OR d.arbitration_model IS NOT NULL AND EXISTS (
             SELECT 1 FROM jsonb_array_elements(d.neighbours) AS n WHERE (n ->> 'id')::uuid = ANY ($3)
         )
-        -- What was read out of the same turns and came to nothing may say the same.
-        OR d.memory_id IS NULL AND d.cause_kind = 'turn' AND d.cause_id IN (
-            SELECT s.turn_id
-            FROM memory_source AS s
-            WHERE s.app = $1 AND s.owner_key = $2 AND s.memory_id = ANY ($3)
-        )
+        OR d.memory_id IS NULL AND d.cause_kind = 'turn' AND d.cause_id = ANY ($4)
     )
 """
 
@@ -184,10 +214,11 @@ class ForgettingRepository:
     async def forget(self, owner: Owner, memory_id: UUID, *, cause_id: UUID) -> bool:
         """Scrub the memory with all versions of it, and keep what was received before from bringing it back.
 
-        What goes: its text, vector and search text in every version; the messages that it came from in the log of
-        turns; the decisions, kept answers and changes that quote it. What stays is rows without text, a `forgotten`
-        change for each, and a tombstone of keyed hashes. cause_id: names the request, and the tombstone. False where
-        this owner has no such memory, or it was forgotten before.  Raises StoreUnavailable.
+        What goes: its text, vector and search text in every version; the messages of the log that said it, repeated it
+        or took it back, and itself where it was recalled; the decisions, kept answers and changes that quote it. What
+        stays is rows without text, a `forgotten` change for each, and a tombstone of keyed hashes. cause_id: names the
+        request, and the tombstone. False where this owner has no such memory, or it was forgotten before.
+        Raises StoreUnavailable.
         """
         async with self._database.app(owner.app) as connection:
             if not await _line(connection, owner, memory_id):
@@ -206,12 +237,29 @@ async def _line(connection: "Connection", owner: Owner, memory_id: UUID) -> list
     return ids or []
 
 
+async def scrub_messages(
+    connection: "Connection", app: str, owner_key: int, messages: Iterable[tuple[str, int | None]]
+) -> None:
+    """Scrub `messages` (turn id and index; None: all of the turn) in the log of turns, with what came beside them.
+
+    From here to its end the transaction may change the log.
+    """
+    found = [(turn_id, -1 if index is None else index) for turn_id, index in messages]
+    if found:
+        turn_ids, indices = zip(*found, strict=True)
+        await connection.execute(_MAY_SCRUB)
+        await connection.execute(_SCRUB_MESSAGES, app, owner_key, turn_ids, indices)
+
+
 async def _scrub(connection: "Connection", app: str, owner_key: int, ids: list[UUID], cause_id: UUID) -> None:
-    """The tombstone first: it is made of what goes after it."""
-    await connection.execute("SET LOCAL mnemo.forgetting = 'on'")
-    await connection.execute(_BURY, app, owner_key, cause_id, ids)
-    await connection.execute(_SCRUB_TURNS, app, owner_key, ids)
-    await connection.execute(_SCRUB_DECISIONS, app, owner_key, ids)
+    """The tombstone first, and the decisions late: what goes is made of what goes after it."""
+    said = [(row["turn_id"], row["message_index"]) for row in await connection.fetch(_SAID, app, owner_key, ids)]
+    turn_ids = list({turn_id for turn_id, _ in said})
+    await connection.execute(_MAY_SCRUB)
+    await connection.execute(_BURY, app, owner_key, cause_id, ids, turn_ids)
+    await scrub_messages(connection, app, owner_key, said)
+    await connection.execute(_SCRUB_RECALLED, app, owner_key, ids)
+    await connection.execute(_SCRUB_DECISIONS, app, owner_key, ids, turn_ids)
     await connection.execute(_SCRUB_ANSWERS, app, owner_key, ids)
     await connection.execute(_SCRUB_CHANGES, app, owner_key, ids)
     await connection.execute(_SCRUB_VECTORS, app, owner_key, ids)

@@ -1,7 +1,8 @@
 """A text as a pattern for secrets reads it: the same signs whatever way they are encoded.
 
 Full-width and mathematical letters, digits of any script, odd spaces and dashes become ASCII; signs that have no width
-go. Only what is searched is folded, never what is kept.
+go; letters of other scripts that stand for Latin ones in a Latin word become these. Only what is searched is folded,
+never what is kept.
 """
 
 import re
@@ -14,6 +15,15 @@ _WITH_ACCENT: Final = re.compile("[A-Za-z][\u0300-\u0303\u0308\u0327]")
 _CONTROLS_THAT_PART: Final = frozenset([0x0B, 0x1C, 0x1D, 0x1E, 0x1F, 0x85])
 """Controls that Unicode counts as space and RE2 does not."""
 _INVISIBLE: Final = re.compile("[\u00ad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff]+")
+_LOOK_ALIKE: Final = str.maketrans(
+    "аеорсухіјѕһԁԛԝӏАВЕКМНОРСТУХІЈЅԌԚԜвкмнтαεικνορτυχωϲϳΑΒΕΖΗΙΚΜΝΟΡΤΥΧօսհոցɑɡı",
+    "aeopcyxijshdqwlABEKMHOPCTYXIJSGQWbkmhtaeikvoptuxwcjABEZHIKMNOPTYXousngagi",
+)
+"""Letters of Cyrillic, Greek and Armenian, and odd Latin ones, that look like a letter of ASCII."""
+_WORD: Final = re.compile(r"[^\W\d_]+")
+_LETTER: Final = re.compile("[A-Za-z]")
+_DISGUISED: Final = re.compile("[A-Za-z][{0}]|[{0}][A-Za-z]".format("".join(map(chr, _LOOK_ALIKE))))
+"""Where a word changes scripts."""
 
 
 def foldings(text: str) -> tuple[str, ...]:
@@ -26,7 +36,15 @@ def foldings(text: str) -> tuple[str, ...]:
 
 
 def _folded(text: str) -> str:
-    return _WITH_ACCENT.sub(lambda match: unicodedata.normalize("NFC", match.group()), text.translate(_TABLE))
+    plain = _WITH_ACCENT.sub(lambda match: unicodedata.normalize("NFC", match.group()), text.translate(_TABLE))
+    return _WORD.sub(_latin, plain) if _DISGUISED.search(plain) else plain
+
+
+def _latin(match: re.Match[str]) -> str:
+    """A word of Latin letters and of such as look like them, all in Latin; any other word as it is."""
+    word = match.group()
+    latin = word.translate(_LOOK_ALIKE)
+    return latin if latin != word and latin.isascii() and _LETTER.search(word) else word
 
 
 class _Table(dict[int, int | str | None]):

@@ -15,6 +15,7 @@ from typing import Any, Final
 import re2
 from mnemostream.folding import foldings
 from mnemostream.secret_rules import RULES
+from mnemostream.secret_words import IS, OWN
 from mnemostream.turns import Message, Turn
 
 REDACTED: Final = "[REDACTED]"
@@ -33,6 +34,23 @@ _LOOKAHEAD_BYTES: Final = 200
 """How much of the rest of a line a check sees: enough to tell a sentence's end, and no more work on a long line."""
 _VALUE_BYTES: Final = 400
 """How much of a value a check sees. No secret needs more to be known for one."""
+
+_LABEL_CHARACTERS: Final = 100
+"""How much of a line's end is read as a label whose value stands on a line below."""
+_VALUE_CHARACTERS: Final = 400
+_VALUE_WORDS: Final = 25
+_MARKS: Final = " \t*_\"'`~"
+_AROUND: Final = _MARKS + ">-\u00a0\u3000"
+"""What quotes, marks or indents a line."""
+_FENCE: Final = "```"
+_SIGNS: Final = (":", "：", "->", "=>")
+_VERB_AT_END: Final = re.compile(rf"(?:\s(?:{IS})|['’]s|是|は|为|為)\s*[:：]?$", re.IGNORECASE)
+_VERB_CHARACTERS: Final = 30
+_OWNED: Final = re.compile(rf"\b(?:{OWN})\b", re.IGNORECASE)
+_ASSIGNS: Final = re.compile(r"[A-Za-z_][\w.-]*[\"']?[:=].*")
+"""A field of its own, under one that is empty."""
+_NUMBER: Final = re.compile(r"[0-9][0-9 -]{2,40}")
+_OF_WORDS: Final = re.compile("phrase|words", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +79,7 @@ def redact(text: str) -> Redaction:
     counts: Counter[str] = Counter()
     pieces: list[str] = []
     block = _Block(text)
+    label = _Label(matcher)
     for match in _LINE.finditer(text):
         line, ending = match.groups()
         if not line:
@@ -69,7 +88,8 @@ def redact(text: str) -> Redaction:
         if block.goes_on(line, match.end()):
             pieces.append(REDACTED + ending)
             continue
-        rule = matcher.rule_for(line)
+        rule = matcher.rule_for(line) or label.rule_for(line)
+        label.passes(line)
         if rule is None:
             pieces.append(line + ending)
             continue
@@ -77,6 +97,45 @@ def redact(text: str) -> Redaction:
         block.begins(line)
         pieces.append(REDACTED + ending)
     return Redaction("".join(pieces) if counts else text, dict(counts))
+
+
+class _Label:
+    """A label at the end of a line ("my password is:") whose value may stand by itself on the next line that is not
+    empty. What label and value are is for the rules to say, as if they stood on one line."""
+
+    def __init__(self, matcher: "_Matcher") -> None:
+        self._matcher = matcher
+        self._label = ""
+
+    def rule_for(self, line: str) -> str | None:
+        """The rule by which `line` is the value that is waited for."""
+        value = line.strip(_AROUND)
+        if not self._label or value == REDACTED or not self._may_have(value):
+            return None
+        verb = _VERB_AT_END.search(self._label[-_VERB_CHARACTERS:])
+        if verb is None and not self._label.endswith(_SIGNS):
+            return None
+        if verb is None and value.isalpha() and not _OWNED.search(self._label):
+            return None  # a form: the name of a field above the name of a button
+        rule = self._matcher.rule_for(f"{self._label} {value}")
+        return rule if rule is not None and self._matcher.rule_for(self._label) is None else None
+
+    def _may_have(self, value: str) -> bool:
+        """One word, a number in groups, or the words of a phrase."""
+        if not 0 < len(value) <= _VALUE_CHARACTERS or _ASSIGNS.fullmatch(value):
+            return False
+        words = len(value.split())
+        return (
+            words == 1
+            or _NUMBER.fullmatch(value) is not None
+            or (words <= _VALUE_WORDS and _OF_WORDS.search(self._label) is not None)
+        )
+
+    def passes(self, line: str) -> None:
+        """`line` was read: what comes below may be its value, unless it says nothing yet."""
+        bare = line.strip(_AROUND)
+        if bare and not (bare.isalnum() and line.lstrip().startswith(_FENCE)):
+            self._label = line.rstrip(_MARKS)[-_LABEL_CHARACTERS:]
 
 
 class _Block:
@@ -117,10 +176,10 @@ def _begins(match: re.Match[str]) -> bool:
 
 def redact_turn(turn: Turn) -> tuple[Turn, Mapping[str, int]]:
     """`turn` without secrets in what people and tools said: contents, names and ids of messages, recalled texts,
-    strings in the metadata.
+    names and strings in the metadata.
 
     A string in the metadata is read together with the name it stands under. The turn's own id, its owner and its
-    session stay as they are: they are what it is found by.
+    session stay as they are, whatever they hold: they are what it is found by.
     """
     counts: Counter[str] = Counter()
 
@@ -152,7 +211,7 @@ def _clean_metadata(value: Any, name: str, counts: Counter[str]) -> Any:
             counts.update(own.counts)
             return own.text
         case Mapping():
-            return {inner: _clean_metadata(item, inner, counts) for inner, item in value.items()}
+            return _clean_names(value, counts)
         case list():
             return [_clean_metadata(item, name, counts) for item in value]
         case bool():
@@ -162,6 +221,23 @@ def _clean_metadata(value: Any, name: str, counts: Counter[str]) -> Any:
             return value if cleaned == str(value) else cleaned
         case _:
             return value
+
+
+def _clean_names(value: Mapping[str, Any], counts: Counter[str]) -> dict[str, Any]:
+    """An object of the metadata; where names hold secrets, those after the first get a number: `[REDACTED] 2`."""
+    cleaned: dict[str, Any] = {}
+    for name, item in value.items():
+        own = redact(name)
+        counts.update(own.counts)
+        if not own.counts:
+            cleaned[name] = _clean_metadata(item, name, counts)
+            continue
+        nth, safe = 1, own.text
+        while safe in cleaned or (nth > 1 and safe in value):
+            nth += 1
+            safe = f"{own.text} {nth}"
+        cleaned[safe] = _clean_metadata(item, "", counts)
+    return cleaned
 
 
 class _Matcher:

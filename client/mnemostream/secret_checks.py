@@ -8,7 +8,7 @@ import re
 from itertools import pairwise
 from typing import Final
 
-from mnemostream.secret_words import ABOUT_ONE, ENDS_ABROAD, ENDS_ENGLISH, GLUE, TOPICS
+from mnemostream.secret_words import ABOUT_ONE, ENDS_ABROAD, ENDS_ENGLISH, GLUE, OF_PHRASES, TOPICS
 
 _PLAIN_WORD: Final = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
 _INNER_CAPITAL: Final = re.compile(r"[a-z][A-Z]")
@@ -55,7 +55,7 @@ _UNIT: Final = re.compile(
 )
 _ENDS_ENGLISH: Final = re.compile(ENDS_ENGLISH)
 _ENDS_ABROAD: Final = re.compile(f"{ENDS_ENGLISH}|{ENDS_ABROAD}")
-_ENGLISH_LABEL: Final = re.compile(r"pass|pwd|pw|(?:seed|recovery)", re.IGNORECASE)
+_ENGLISH_LABEL: Final = re.compile(r"pass|pwd|pw|seed|recovery|security|secret|answer", re.IGNORECASE)
 _ENGLISH_VERB: Final = re.compile(
     r"\b(?:is|are|was|were|be|been|set|changed|reset|updated)\b|[:=：>]|['’]s", re.IGNORECASE
 )
@@ -88,6 +88,10 @@ _WRAPPING: Final = "\"'`“”‘’«»„「」『』,;:)]}*|\\"
 _SHORTEST_PASSWORD: Final = 4
 _SHORTEST_STRONG: Final = 6
 _WORDS_IN_A_PHRASE: Final = 4
+_WORDS_IN_A_SPOKEN_PHRASE: Final = 3
+_OF_WORDS: Final = re.compile("phrase| words", re.IGNORECASE)
+_LAST_OF_SENTENCE: Final = re.compile(r"[.!?;,](?:\s|$)")
+_ARTICLES: Final = frozenset(["a", "an", "the"])
 _WORD_IN_QUOTES: Final = re.compile(r"[\w'’!@#$%&*-]+")
 _WORDS_IN_QUOTES: Final = range(2, 9)
 _WORDS_AFTER_A_LABEL: Final = 14
@@ -155,8 +159,10 @@ def is_password(groups: tuple[str, ...], rest: str) -> bool:
     label, means, quote, raw = groups
     value = raw.strip(_WRAPPING).rstrip(".!?") or raw
     word = value.casefold()
-    if re.search("phrase| words", label, re.IGNORECASE) and _is_phrase((raw + rest).casefold().split()):
-        return True
+    if _OF_WORDS.search(label):
+        words = _LAST_OF_SENTENCE.split((raw + rest).casefold(), maxsplit=1)[0].split()
+        if _is_phrase((raw + rest).casefold().split()) or (_ENGLISH_VERB.search(means) and _is_spoken_phrase(words)):
+            return True
     if word in ABOUT_ONE or is_reference(value) or len(value) < _SHORTEST_PASSWORD:
         return False
     if label.casefold() in _TWO_MEANINGS:
@@ -265,6 +271,18 @@ def _is_strong(value: str) -> bool:
 def _is_phrase(words: list[str]) -> bool:
     """Words strung together as no sentence is."""
     return len(words) >= _WORDS_IN_A_PHRASE and GLUE.isdisjoint(words)
+
+
+def _is_spoken_phrase(words: list[str]) -> bool:
+    """Three words and more, perhaps with a few of a sentence among them, that say nothing about a passphrase."""
+    own = words[1:] if words[:1] and words[0] in _ARTICLES else words
+    if len(own) < _WORDS_IN_A_SPOKEN_PHRASE or not OF_PHRASES.isdisjoint(own):
+        return False
+    if own[0] in ABOUT_ONE | GLUE | TOPICS or _ENDS_ENGLISH.search(own[0]):
+        return False
+    glue = sum(word in GLUE for word in own)
+    about = sum(word in ABOUT_ONE and word not in GLUE for word in own)
+    return glue * (3 if len(own) > _WORDS_IN_A_PHRASE else 4) <= len(own) and about * 4 <= len(own)
 
 
 def _runs(value: str) -> int:

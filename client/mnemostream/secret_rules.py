@@ -260,10 +260,18 @@ RULES: Final = (
         r"|mijn)(?:\s+[a-z]+)?[\s-]+"
         r"(?:pins?|passcode)(?:[ -](?:code|number|nummer))?(?:\s+(?:for|to|of|on|für|para|pour|do|da|de|del|della"
         r"|van|voor)(?:\s+[^\s:=]+){1,4}?)?"
-        rf"\s*(?:{IS}|:|=|\s)\s*[\"']?([0-9]{{4,8}})\b|\b(?:PIN)(?:-?(?:code|number|Nummer|Code))?\s*(?:[:=]|is"
+        rf"\s*(?:(?:{IS})\s*:?|:|=|\s)\s*[\"']?([0-9]{{4,8}})\b|\b(?:PIN)(?:-?(?:code|number|Nummer|Code))?\s*(?:[:=]|is"
         rf"|ist)\s*[\"']?([0-9]{{4,8}})\b"
         r"|\b(?:cvv2?|cvc2?|security code)\b[^0-9\n]{0,8}([0-9]{3,4})\b|(?:пин|пин-код)\s*(?:[:=-]"
         r"|это)?\s*([0-9]{4,8})",
+        is_code,
+    ),
+    Rule(
+        "pin",
+        rf"(?i)\bpin[ -]code\s+#?([0-9]{{4,5}})\b|{_CODE} pin\s*(?:(?:{IS})\s+|[:=]|\s)\s*#?([0-9]{{4,8}})\b"
+        rf"|\b(?:OTP|TOTP)(?:\s+(?:code|password|number))?\s+#?([0-9]{{5,8}}|[03-9][0-9]{{3}})\b"
+        rf"|\b([0-9]{{5,8}}|[03-9][0-9]{{3}})\s+(?:is|as|ist|es|é|est)\s+(?:{OWN})\s+(?:[^\s]+\s+)?(?:verification"
+        r"|confirmation|security|authentication|log-?in|sign-?in|one[ -]time|2fa|otp|access)\s+(?:pass)?(?:code|pin)\b",
         is_code,
     ),
     Rule(

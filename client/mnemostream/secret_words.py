@@ -12,6 +12,8 @@ LOGIN_LABELS: Final = (
     r"|passord|adgangskode|kodeord|salasana|has[lł]o|heslo|jelsz[oó]|parol[aă]|[sş]ifre(?:m|n)?|lozinka|kata sandi"
     r"|m[aậ]t kh[aẩ]u"
     r"|парол[ьяюе]м?|κωδικός|סיסמה|(?:seed|recovery|mnemonic|secret) (?:phrase|words)"
+    r"|security[ _-](?:question[ _-])?answers?|secret[ _-]question[ _-]answers?"
+    r"|answers? to (?:my|our|the|your) (?:security|secret) question"
 )
 LOGIN_LABELS_WITHOUT_SPACES: Final = (
     "密码|密碼|口令|パスワード|暗証番号|パスコード|合言葉|비밀번호|암호|รหัสผ่าน|पासवर्ड"
@@ -105,9 +107,15 @@ ENDS_ABROAD: Final = (
     r"(?:ad[oa]s?|id[oa]s?|ável|ível|[ai]ble|os[oa]|[oó]ri[oa]|iv[oa]|bile|mente|ées?|ieren|iert|lich|los|bar|ig"
     r"|elijk|ый|ий|ая|ен|ан|но)$"
 )
+_OF_PHRASES: Final = """
+characters chosen digits given letter letters nowhere passphrase password passwords phrase printed security shown
+someone something somewhere spoken symbols taught typed word words written
+"""
+OF_PHRASES: Final = frozenset(_OF_PHRASES.split())
+"""What is said about a passphrase and not in one."""
 SAFE_THINGS: Final = (
     r"alarm|t[uü]r|door|gate|safe|vault|lock|garage|building|entry|entrance|apartment|keypad|suitcase|iphone"
-    r"|tablet|laptop|card|bank|atm|sim|security|verification|one[ -]time|log-?in|sign-?in|2fa|mfa|otp|sms|authenticator"
-    r"|unlock|pass|access|porta|portão|puerta|portail|porte|coffre|cofre|caja|cassaforte|allarme|alarma|alarme|tresor"
+    r"|tablet|laptop|card|bank|atm|sim|security|verification|confirmation|one[ -]time|log-?in|sign-?in|2fa|mfa|otp|sms"
+    r"|authenticator|unlock|pass|access|porta|portão|puerta|portail|porte|coffre|cofre|caja|cassaforte|allarme|alarma|alarme|tresor"
     r"|schlie(?:ß|ss)fach|handy|kluis|deur|сигнализаци|сейф|двер|домофон|карт"
 )

@@ -3,6 +3,9 @@
 GRANT UPDATE ON turn, decision, change TO mnemo_query;
 GRANT DELETE ON memory_vector, memory_source, answer TO mnemo_query;
 
+-- A line is walked over what was said again, too.
+CREATE INDEX memory_restates ON memory (owner_key, restates) WHERE restates IS NOT NULL;
+
 -- The log of turns keeps what was said as it was said. Two things change it: forgetting, which says so in its
 -- transaction (mnemo.forgetting), and a turn that was parked and is sent again, corrected.
 CREATE FUNCTION turn_stands() RETURNS trigger LANGUAGE plpgsql AS $$

@@ -60,6 +60,48 @@ def test_only_the_line_with_the_secret_goes_and_line_endings_stay() -> None:
     assert sanitize_lines(text) == "one\r\n[REDACTED]\r\n\r\ntwo\r[REDACTED]\nthree\u2028still three\n"
 
 
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("my password is:\n\nTr0ub4dor&3\nbye", "my password is:\n\n[REDACTED]\nbye"),
+        ("my password is\r\n  swordfish", "my password is\r\n[REDACTED]"),
+        ("The wifi password:\n\n```\nTr0ub4dor&3\n```", "The wifi password:\n\n```\n[REDACTED]\n```"),
+        ("**Password:**\n> hunter2", "**Password:**\n[REDACTED]"),
+        ("my password:\nswordfish", "my password:\n[REDACTED]"),
+        ("my pin is:\n4821\n4822", "my pin is:\n[REDACTED]\n4822"),
+        ("the api key is:\n\n9f86d081884c7d65", "the api key is:\n\n[REDACTED]"),
+        ("passphrase:\ncorrect horse battery staple", "passphrase:\n[REDACTED]"),
+        ("p\u0430ssword:\nhunter2", "p\u0430ssword:\n[REDACTED]"),
+    ],
+)
+def test_a_value_below_its_label_goes(text: str, left: str) -> None:
+    assert sanitize_lines(text) == left
+    assert sanitize_lines(left) == left
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Email:\nPassword:\nSubmit",
+        "password:\n  type: string",
+        "password:\n  valueFrom:\n    secretKeyRef:",
+        "DB_PASSWORD=\nDB_HOST=localhost5432",
+        "the new password policy is:\n\nAt least 12 characters",
+        "my password is:\n\nwrong",
+        "the password is\nnecessary for the login",
+        "I forgot my password:\n\nWhat now?",
+        "my password is:\nI do not remember it\nTr0ub4dor",
+        "password:\n********\n<your password>",
+        "the code is:\n\n```python\nprint(1)\n```",
+        "the answer is:\n\n42",
+        "pin:\n- GND\n- 5V",
+        "passphrase:\nPlease enter it twice to continue",
+    ],
+)
+def test_a_line_below_a_label_that_is_no_value_stays(text: str) -> None:
+    assert sanitize_lines(text) == text
+
+
 def test_every_line_of_a_private_key_goes_and_it_counts_as_one() -> None:
     text = "key:\n-----BEGIN RSA PRIVATE KEY-----\nMIIEow\n\nIBAAKC\n-----END RSA PRIVATE KEY-----\nbye"
     redaction = redact(text)
@@ -180,6 +222,9 @@ def test_a_text_keeps_the_lines_that_hold_nothing_and_the_ends_of_all(text: str)
         "\u0300\u0316",
         "\u200b",
         "\n",
+        "password is:\n",
+        "my pin is:\n\n4",
+        "p\u0430",
     ],
 )
 def test_a_megabyte_of_one_thing_is_taken_in_its_stride(unit: str) -> None:
@@ -243,6 +288,29 @@ def test_numbers_and_names_in_the_metadata_are_read_too() -> None:
     safe, counts = redact_turn(said)
     assert safe.metadata == {"card": REDACTED, "pin": REDACTED, "n": 42, "ok": True, "session": {"api_key": REDACTED}}
     assert counts == {"card_number": 1, "pin": 1, "token": 1}
+
+
+def test_names_in_the_metadata_that_hold_secrets_go_and_none_takes_anothers_place() -> None:
+    keys = ["sk-proj-" + f"a1B2c3D{n}" * 6 for n in range(3)]
+    kept = {"[REDACTED] 2": "kept", "deep": [{keys[2]: "hunter2"}]}
+    said = turn(
+        app="acme",
+        owner="u",
+        messages=[("user", "hi")],
+        session=keys[0],
+        metadata={keys[0]: "mine", keys[1]: 7, **kept},
+    )
+    safe, counts = redact_turn(said)
+    assert safe.metadata == {
+        "[REDACTED]": "mine",
+        "[REDACTED] 3": 7,
+        "[REDACTED] 2": "kept",
+        "deep": [{"[REDACTED]": "hunter2"}],
+    }
+    assert safe.session == keys[0]  # what it is found by
+    assert counts == {"model_key": 3}
+    assert redact_turn(safe) == (safe, {})
+    validate_turn(safe)
 
 
 def test_signs_without_width_and_odd_spaces_hide_nothing() -> None:

@@ -1,5 +1,7 @@
 """Texts made to fit."""
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -42,6 +44,22 @@ def test_what_a_reader_sees_as_one_character_is_kept_or_left_whole(character: st
 def test_text_without_end_is_cut_as_quickly_as_any() -> None:
     for text in ("a\u0301" * 500_000, "\u0301" * 1_000_000, "🇵🇹" * 500_000):
         assert len(cut_bytes(text, 500).encode()) <= 500
+
+
+@pytest.mark.parametrize(
+    "unit", ["\u0301\u0316", "\u1100", "\u1161", "\u11a8", "👩\u200d", "\u200d", "🇵", "\U000e0067", "क\u094d", "\ufe0f"]
+)
+def test_a_character_without_end_is_cut_after_a_look_at_its_last_signs(unit: str) -> None:
+    text = "e" + unit * 500_000
+    began = time.process_time()
+    assert all(at - 64 <= boundary(text, at) <= at for at in range(100_000, 400_000, 100))
+    assert time.process_time() - began < 5  # some 0.1 s; a walk to its beginning takes minutes
+
+
+def test_a_character_of_sixty_signs_is_left_whole_and_one_of_hundreds_is_not() -> None:
+    assert boundary("ab" + "\u0301" * 60, 50) == 1
+    assert boundary("ab" + "\u0301" * 600, 500) == 500
+    assert boundary("b" + "\u0301" * 60, 50) == 0
 
 
 @given(st.text(), st.integers(0, 50))
