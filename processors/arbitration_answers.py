@@ -18,7 +18,7 @@ from processors.answers import UnusableAnswer
 from processors.arbitration import ArbitrationRequest, Judgement, Offered, Question
 from processors.arbitration_prompts import numbered
 from processors.cutting import cut_bytes
-from processors.guards import Difference, differences, invented
+from processors.guards import Difference, differences, forgotten, invented, miscounted, turned_round
 from processors.normalization import normalized
 from processors.routing import Action
 
@@ -155,15 +155,27 @@ def _judgement(answer: JudgementAnswer, question: Question, memory: Offered, max
         raise _Refused(f"{where} is too long: at most {max_bytes} bytes.")
     if contains_secrets(text):
         raise _Refused(f"{where} has a secret in it.")
-    if invented(text, [memory.text, question.text]):
-        raise _Refused(f"{where} says what neither text says.")
-    if not question.retracts and _lost(question.text, text):
-        raise _Refused(f"{where} leaves out a number, date or name of the new statement.")
+    _check_sources(text, question, memory.text, where)
     if normalized(text) != normalized(memory.text):
         return Judgement(Action.UPDATE, reason, text)
     if question.retracts or differences(memory.text, question.text):
         raise _Refused(f"{where} is the known text: it loses what is new.")
     return Judgement(Action.NOOP, reason)
+
+
+def _check_sources(text: str, question: Question, known: str, where: str) -> None:
+    """Refuse a merged text that says more than its sources, less than them, or the opposite of one."""
+    sources = [known, question.text]
+    if invented(text, sources) or miscounted(text, sources):
+        raise _Refused(f"{where} says what neither text says.")
+    if turned_round(text, known, None if question.retracts else question.text):
+        raise _Refused(f"{where} says the opposite of one of the texts.")
+    if question.retracts:
+        return
+    if _lost(question.text, text):
+        raise _Refused(f"{where} leaves out a number, date or name of the new statement.")
+    if forgotten(known, question.text, text):
+        raise _Refused(f"{where} leaves out a number, date, name or denial of the known text.")
 
 
 def _lost(text: str, merged: str) -> frozenset[Difference]:

@@ -13,7 +13,7 @@ from processors.guards import Difference, invented, says_more
 from processors.guards.tokens import tokens
 from processors.routing import Action
 
-PROMPT_VERSION: Final = "local-arbitration-1"
+PROMPT_VERSION: Final = "local-arbitration-2"
 """Of the rules, as prompts have one: raised with every change of what they say."""
 
 _TURNED: Final = frozenset({Difference.NEGATION, Difference.TENSE})
@@ -42,8 +42,8 @@ _OVER: Final = frozenset(_PAST.split())
 """Words by which a statement is about what was: "used" before "to" alone, and "was" not in "was hired"."""
 
 _FILLING: Final = """
-    a an the user 's their his her my your our its i he she they we you it that this of to in on at for from with about
-    and or as by also is are be been being has have having does do did gets got what where when who how which
+    a an again the user 's their his her my your our its i he she they we you it that this of to in on at for from
+    with about and or as by also is are be been being has have having does do did gets got what where when who how which
     o os um uma de do da dos das em na que é está tem seu sua usuário usuária
     der die das ein eine einen einem einer des den dem ist sind hat haben zu im nutzer nutzerin
     el la los las un una del en es tiene su usuario usuaria le les une du et est sa utilisateur
@@ -55,6 +55,27 @@ _ABOUT_NOTHING: Final = frozenset(_FILLING.split())
 _IN_PORTUGUESE: Final = "os um uma em do da dos das ao é está mora não utilizador utilizadora usuário usuária"
 _PORTUGUESE: Final = frozenset(_IN_PORTUGUESE.split())
 """Beside one of these "no" denies nothing: it is "in the"."""
+
+_GONE: Final = re.compile(r"The user (?:no longer has|does not have) (?:an? |any )?(?P<kind>[\w ]+?)s?\.$")
+_EX: Final = re.compile(r"The user's ex-(?P<kind>wife|husband|girlfriend|boyfriend|partner)(?P<rest>.*)")
+_MOVED: Final = re.compile(r"The user's (?P<what>.+?) was moved to ")
+_HAS_PLAN: Final = re.compile(r"The user has an? [^.]*\b(?:on|in) [^.]*\d{4}")
+_DATE: Final = re.compile(r"\d{4}|\b(?:on|in) [A-Z]")
+_GOING_SOMEWHERE: Final = re.compile(r"\bgoing to (?=[A-Z])")
+_PLANNED: Final = re.compile(r"The user's planned ")
+_PAST_FORM_WORDS: Final = "was were had did went flew came got saw met left took drove passed failed spent ate"
+_PAST_FORMS: Final = frozenset(_PAST_FORM_WORDS.split())
+_GONE_THERE: Final = frozenset({"travelled", "traveled", "visited", "earned", "holidayed"})
+_ENDING_IN_ED: Final = frozenset({"planned", "need", "scheduled", "booked", "wed", "red", "bed", "invited", "moved"})
+_SAID_IN_SEVERAL_WAYS: Final = {
+    "salary": "earn earns earning earnings income wage wages pay paid paycheck",
+    "trip": "go going goes fly flying flies flight travel travelling traveling visit visiting journey vacation holiday",
+    "allergy": "allergic allergies",
+    "appointment": "appt",
+    "child": "children kid kids",
+    "name": "called named",
+}
+"""Words of one topic, as speakers take it back and as it was said."""
 
 _ASKING: Final = re.compile(r"^(?:where|what|when|who|which|how) ", re.IGNORECASE)
 """At its beginning a capital makes no name of it: "Where the user lives"."""
@@ -74,6 +95,10 @@ def holds_several(attribute: str | None) -> bool:
 def _of_statement(question: Question, memory: Offered) -> Judgement:
     if not memory.differences:
         return _same(question, memory)
+    if memory.live and (reason := _ended(question.text, memory.text)):
+        return Judgement(Action.DELETE, reason)
+    if memory.live and _is_another_plan(question.text, memory.text):
+        return Judgement(Action.ADD, "there can be more than one plan of a kind")
     if not memory.live:
         return Judgement(Action.ADD, "what is known from before says something else")
     if memory.same_slot:
@@ -116,10 +141,47 @@ def _of_retraction(question: Question, memory: Offered) -> Judgement:
     stands = Judgement(Action.ADD, "it is not what the speaker takes back")
     if invented(_ASKING.sub("", question.text), [memory.text]):
         return stands
-    topic = _content(question.text)
-    if memory.same_slot or (topic and topic <= _content(memory.text)):
+    if _EX.match(memory.text) and not _EX.match(question.text) and not memory.same_slot:
+        return Judgement(Action.ADD, "it is about who is an ex by now")
+    planned = _PLANNED.match(question.text) is not None
+    if planned and _is_past(memory.text):
+        return Judgement(Action.ADD, "it is no plan that could be given up")
+    topic = _topic(question.text)
+    if memory.same_slot or (topic and topic <= _topic(memory.text)):
         return Judgement(Action.DELETE, "the speaker takes it back")
     return stands
+
+
+def _ended(text: str, known: str) -> str | None:
+    """Why `known` holds no longer where `text` says so in other words; None where it says nothing of it."""
+    if (gone := _GONE.match(text)) and re.match(rf"The user's (?:\w+ )?{re.escape(gone['kind'])} is called ", known):
+        return f"there is no {gone['kind']} any more"
+    if (ex := _EX.match(text)) and (one := re.match(rf"The user's {ex['kind']}\b(?P<rest>.*)", known)):
+        names = invented(ex["rest"], []) - _TURNED - {Difference.WORDING}
+        if names and not invented(ex["rest"], [one["rest"]]) - _TURNED - {Difference.WORDING}:
+            return f"what was a {ex['kind']} is an ex-{ex['kind']} now"
+    if (moved := _MOVED.match(text)) and not _is_past(known) and _DATE.search(known):
+        topic = _topic(moved["what"])
+        if topic and topic <= _topic(known):
+            return "it is at another time now"
+    return None
+
+
+def _is_another_plan(text: str, known: str) -> bool:
+    """Whether `text` has a plan of a kind for another day, or moves another one of that kind."""
+    return _MOVED.match(text) is not None or (_HAS_PLAN.match(text) is not None and _DATE.search(known) is not None)
+
+
+def _is_past(text: str) -> bool:
+    said = [token.key for token in tokens(text)]
+    return any(key in _PAST_FORMS or (key.endswith("ed") and key not in _ENDING_IN_ED) for key in said)
+
+
+def _topic(text: str) -> frozenset[str]:
+    """What `text` is about, with one word for what is said in several ways: pay and salary, a trip and flying."""
+    going = {_stem(token.key) for token in tokens(text) if token.key in _GONE_THERE}
+    content = _content(text) | ({"trip"} if _GOING_SOMEWHERE.search(text) else set())
+    return frozenset(_ONE_WORD.get(word, word) if word not in going else word for word in content) - {""}
 
 
 def _turned(question: Question, memory: Offered) -> bool:
@@ -192,3 +254,8 @@ def _slot_name(question: Question) -> str:
 
 def _named(differences: frozenset[Difference]) -> str:
     return ", ".join(sorted(differences)) + " differ"
+
+
+_ONE_WORD: Final = {
+    _stem(word): _stem(one) for one, words in _SAID_IN_SEVERAL_WAYS.items() for word in (one, *words.split())
+} | {"planned": "", "plann": "", "plan": ""}

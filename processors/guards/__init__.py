@@ -7,5 +7,6 @@ and for additions of plain words where an addition takes nothing back. Whatever 
 
 from processors.guards.comparison import differences, invented, says_more
 from processors.guards.kinds import Difference
+from processors.guards.merging import forgotten, miscounted, turned_round
 
-__all__ = ["Difference", "differences", "invented", "says_more"]
+__all__ = ["Difference", "differences", "forgotten", "invented", "miscounted", "says_more", "turned_round"]

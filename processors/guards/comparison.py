@@ -12,14 +12,14 @@ from processors.guards.tokens import Token, capitalised, folded, tokens
 
 _NOTHING: Final[frozenset[Difference]] = frozenset()
 _NEGATING: Final = ("un", "dis", "in", "im", "ir", "il", "non", "mis", "de")
-_YEAR: Final = re.compile(r"#(?:19|20)\d\d")
+YEAR: Final = re.compile(r"#(?:19|20)\d\d")
 _ENDING_OF_A_VERB: Final = ("ed", "ing", "ly")
 _KNOWN: Final = (words.PLAIN, words.KINDS, words.THIRD_PERSON, words.OPINIONS)
 _MAKEABLE: Final = frozenset(
     {Difference.NUMBER, Difference.UNIT, Difference.DATE, Difference.NAME, Difference.NEGATION}
 )
 """What a model must not make up."""
-_PERHAPS_A_NAME: Final = (None, Difference.TENSE, Difference.CERTAINTY)
+PERHAPS_A_NAME: Final = (None, Difference.TENSE, Difference.CERTAINTY)
 """Will and May are people too."""
 _PARTICLES: Final = frozenset("的了和与與及在是有也都并並且而对對跟到从從为為着") | frozenset(
     ["في", "من", "على", "إلى", "عن", "مع", "هو", "هي", "كما", "أيضا", "أيضاً", "الذي", "التي", "هذا", "هذه", "ثم", "أن"]
@@ -39,8 +39,8 @@ def differences(old: str, new: str) -> frozenset[Difference]:
         return _NOTHING
     dropped, added = _beyond(before, after), _beyond(after, before)
     leftover = [before[place] for place in dropped] + [after[place] for place in added]
-    perhaps_names = any(token.kind in _PERHAPS_A_NAME for token in leftover)
-    kinds = _kinds(leftover, frozenset((*_names(old), *_names(new))) if perhaps_names else frozenset())
+    perhaps_names = any(token.kind in PERHAPS_A_NAME for token in leftover)
+    kinds = _kinds(leftover, frozenset((*names_of(old), *names_of(new))) if perhaps_names else frozenset())
     if not dropped or not added:
         less, more = (before, after) if added else (after, before)
         runs = _insertions(less, more)
@@ -66,10 +66,12 @@ def invented(text: str, sources: Sequence[str]) -> frozenset[Difference]:
     another's unit. A name in a script without capitals is any word or sign that no source has.
     """
     said = [tokens(source) for source in sources]
-    held = {part for statement in said for token in statement for part in _parts(token.key)}
+    held = {part for statement in said for token in statement for part in parts_of(token.key)}
     measured = {pair for statement in said for pair in _measures(statement)}
+    # "is 35", of somebody who was 34 years old, are years.
+    measured |= {(said_last.key, "~year") for said_last in _last_numbers(said) if "~year" in held}
     own = tokens(text)
-    names = frozenset(_names(text))
+    names = frozenset(names_of(text))
     found = {kind for token in _without_one_of(own) if token.key not in held for kind in _makings(token, names, held)}
     if any(pair not in measured for pair in _measures(own)):
         found.add(Difference.UNIT)
@@ -149,11 +151,11 @@ def _kinds(leftover: Sequence[Token], names: frozenset[str]) -> frozenset[Differ
 
 def _kinds_of(token: Token, names: frozenset[str], keys: set[str]) -> Iterator[Difference]:
     key = token.key
-    if token.kind is Difference.NUMBER and _YEAR.fullmatch(key):
+    if token.kind is Difference.NUMBER and YEAR.fullmatch(key):
         yield Difference.DATE
     elif token.kind is not None:
         yield token.kind
-    if key in names and token.kind in _PERHAPS_A_NAME:
+    if key in names and token.kind in PERHAPS_A_NAME:
         yield Difference.NAME
     elif token.kind is None:
         if any(_is_negated(key, prefix, keys) for prefix in _NEGATING):
@@ -174,7 +176,7 @@ def _is_negated(key: str, prefix: str, keys: set[str]) -> bool:
     return prefix + key in keys or prefix + key + "s" in keys
 
 
-def _names(text: str) -> Iterator[str]:
+def names_of(text: str) -> Iterator[str]:
     """Words that are probably names: capitals inside a sentence, or at its start where the word is not known.
 
     German nouns all have capitals: there, only what stands where a name would.
@@ -200,7 +202,7 @@ _BEFORE_A_GERMAN_NAME_WORDS: Final = """
 _BEFORE_A_GERMAN_NAME: Final = frozenset(_BEFORE_A_GERMAN_NAME_WORDS.split())
 
 
-def _parts(key: str) -> Iterator[str]:
+def parts_of(key: str) -> Iterator[str]:
     """`key`, and the coarser dates that it holds: who says 2026-10-15 says October."""
     yield key
     if key.startswith("@") and "-" in key:
@@ -233,6 +235,10 @@ def _measures(statement: Sequence[Token]) -> Iterator[tuple[str, str]]:
             yield number.key, unit.key
 
 
+def _last_numbers(said: Sequence[Sequence[Token]]) -> Iterator[Token]:
+    return (one[-1] for one in said if one and one[-1].kind is Difference.NUMBER)
+
+
 def _without_one_of(statement: Sequence[Token]) -> Iterator[Token]:
     """All but the "one" of "one of", which counts nothing."""
     for place, token in enumerate(statement):
@@ -251,4 +257,4 @@ def _makings(token: Token, names: frozenset[str], held: set[str]) -> Iterator[Di
         if token.key not in _PARTICLES and held.isdisjoint(_bare(token.key)):
             yield Difference.NAME
     else:
-        yield from _kinds_of(token, names, set())
+        yield from _kinds_of(token, names, held)

@@ -55,10 +55,11 @@ def in_ascii(written: str) -> str:
     return "".join(str(unicodedata.digit(sign)) if sign.isdigit() else sign for sign in written)
 
 
-def number_key(written: str, *, commas_are_decimal: bool) -> str:
+def number_key(written: str, *, commas_are_decimal: bool, measured: bool) -> str:
     """What digits with their signs mean: `#5000`, `@2026-10-15`, `@10:30`.
 
-    What has two readings ("5.000", "03/04/2026") is its writing, so that it equals neither.
+    What has two readings ("5.000", "03/04/2026") is its writing, so that it equals neither. Zeros at the end count
+    unless it is `measured`: "5.0 kg" is "5 kg", but 3.1 is not 3.10 where it may be a version.
     """
     if written.isdigit():
         return "#" + written
@@ -75,22 +76,23 @@ def number_key(written: str, *, commas_are_decimal: bool) -> str:
         return "@" + written
     if (found := _CLOCK.fullmatch(written)) and int(found[1]) < 24:
         return f"@{int(found[1])}:{found[2]}"
-    return "#" + _plain(written, commas_are_decimal=commas_are_decimal)
+    return "#" + _plain(written, commas_are_decimal=commas_are_decimal, measured=measured)
 
 
-def _plain(written: str, *, commas_are_decimal: bool) -> str:
+def _plain(written: str, *, commas_are_decimal: bool, measured: bool) -> str:
     dotted, commaed = _DOT_GROUPS.fullmatch(written), _COMMA_GROUPS.fullmatch(written)
     one_group = written.count(".") + written.count(",") == 1
     if commaed and (not commas_are_decimal or not one_group):
-        written = written.replace(",", "")
+        written, measured = written.replace(",", ""), True
     elif dotted and (commas_are_decimal or not one_group):
-        written = written.replace(".", "").replace(",", ".")
+        written, measured = written.replace(".", "").replace(",", "."), True
     elif _OTHER_GROUPS.fullmatch(written):
-        written = re.sub("['’٬]", "", written)
+        written, measured = re.sub("['’٬]", "", written), True
     elif dotted or commaed:
         return written
     if found := _DECIMAL.fullmatch(written):
-        return f"{found[1]}.{found[2]}".rstrip("0").rstrip(".") if found[2].strip("0") else found[1]
+        decimals = found[2].rstrip("0") if measured else found[2]
+        return f"{found[1]}.{decimals}" if decimals else found[1]
     return written.replace("–", "-")
 
 

@@ -29,6 +29,14 @@ AFTER_A_NUMBER: Final[dict[str, str]] = {
 CURRENCIES: Final = {"$": "~dollar", "€": "~euro", "%": "~percent"}
 """Signs that have a word of one meaning; another ("£", "R$") stands for itself."""
 
+_MONEY_WORDS: Final = """
+    $ € £ ¥ ₹ ₽ ₩ ₺ ₿ % usd eur gbp brl chf jpy cny inr cad aud pounds pound francs pesos yen yuan rupees reais
+"""
+MONEY: Final = frozenset(_MONEY_WORDS.split())
+"""Beside a number."""
+ALSO_OTHERWISE: Final = frozenset(["in", "c", "f", "t", "s"])
+"""Units only where nothing stands between them and the number."""
+
 _MONTHS: Final = (
     "january janeiro januar jänner enero janvier",
     "february fevereiro februar febrero février",

@@ -31,7 +31,7 @@ _UNSEEN: Final = "\u00ad\u200b-\u200f\u202a-\u202e\u2060\u2066-\u2069\ufe0e\ufe0
 _PIECE: Final = re.compile(
     r"(?P<face>[:;=][-']?[()\[\]|/\\]|(?<!\w)[:;=]-?[dpo](?!\w)|</?3)"
     r"|(?P<number>(?:(?<![\w.,)%])[-−])?\d(?:[\d.,:/'’٫٬–-]*\d)?)"
-    r"|(?P<grade>(?<![^\W_])(?:[a-z]|ab)[+−-]+(?![^\W_]))"
+    r"|(?P<grade>(?<![^\W_])(?:[a-z]|ab)[+−-]++(?![^\W_]))"
     r"|(?P<prime>(?<=\d)(?:''|′′|[\"”″]|['’′])(?!\w))"
     r"|(?P<word>[^\W\d_]+(?:['’][^\W\d_]+)*)"
     r"|(?P<money>[$€£¥₹₽₩₺₿%])"
@@ -218,10 +218,10 @@ class _Reading:
         self._add("~foot" if sign in "'’′" else "~inch", Difference.UNIT)
 
     def _is_unit(self, place: int) -> bool:
-        """Whether a unit, money or a scale stands there. "in" is inches only where it is written together."""
+        """Whether a unit, money or a scale stands there. Some words are units only where written together."""
         word = self._text(place)
         if word in tables.AFTER_A_NUMBER:
-            return self._glued(place) or word not in tables.ALSO_PREPOSITIONS
+            return self._glued(place) or word not in tables.ALSO_OTHERWISE
         return word in tables.MEASURES or word in tables.MONEY or word in numbers.SCALES or word == "°"
 
     def _number(self, place: int, *, behind_money: bool = False) -> int:
@@ -241,6 +241,7 @@ class _Reading:
                     return after + 1
                 if self._day(int(written), after):
                     return self._valued(int(written), False, after)
+        behind_money = behind_money or (bool(self._out) and self._out[-1].key in tables.MONEY)
         measured = behind_money or self._is_unit(after)
         key = numbers.number_key(written, commas_are_decimal=self._commas_are_decimal, measured=measured)
         key, after = self._scaled(key, after)

@@ -140,14 +140,26 @@ KINDS: Final[dict[str, Difference]] = {
 }
 
 _WRITINGS: Final = """
-    am:is are:is have:has were:was do:does an:a
+    am:is are:is have:has were:was do:does
     mum:mother mom:mother mommy:mother mummy:mother dad:father daddy:father kid:child kids:children
     tv:television bike:bicycle bikes:bicycles photo:photograph photos:photographs
     favorite:favourite favorites:favourites color:colour colors:colours flavor:flavour center:centre grey:gray
     neighbor:neighbour theater:theatre yoghurt:yogurt okay:ok
+    ولا:لا وليس:ليس وليست:ليست ولم:لم ولن:لن
 """
 WRITINGS: Final[dict[str, str]] = dict(entry.split(":") for entry in _WRITINGS.split())
 """Writings and short forms of one word."""
+
+_PORTUGUESE: Final = """
+    usuário usuária utilizador utilizadora não uma é à às ao aos mora pela pelo dele dela também irmã irmão
+"""
+PORTUGUESE: Final = frozenset(_PORTUGUESE.split())
+"""In a text with one of these "no" is "in the"."""
+_FRENCH: Final = """
+    je j'ai l'utilisateur utilisateur utilisatrice l'utilisatrice et dans avec mes chez les frère sœur père mère
+"""
+FRENCH: Final = frozenset(_FRENCH.split())
+"""In a text with one of these "mon" is "my", no Monday."""
 
 _FOODS: Final = """
     peanut:peanuts nut:nuts egg:eggs almond:almonds walnut:walnuts tomato:tomatoes potato:potatoes onion:onions

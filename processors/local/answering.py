@@ -1,7 +1,9 @@
-"""Bare answers to the assistant's questions: "Where do you live?" "In Lisbon." """
+"""Bare answers to the assistant's questions: "Where do you live?" "In Lisbon.", "Do you live in Porto?" "Yes." """
 
 import re
 from typing import Final
+
+from processors.local.words import DIETS
 
 _QUESTIONS: Final[tuple[tuple[re.Pattern[str], str], ...]] = tuple(
     (re.compile(pattern, re.IGNORECASE), statement)
@@ -30,10 +32,58 @@ _NO_ANSWER: Final = re.compile(
     re.IGNORECASE,
 )
 _LONGEST_WORDS: Final = 6
+_LONGEST_ANSWER: Final = 80
+"""Characters of an answer to yes or no."""
+_WHETHER: Final = re.compile(
+    r"\b(?P<verb>do|are) you (?P<still>(?:still|currently|now) )?(?P<x>(?:(?<=do you )|(?<=still )|(?<=currently )|"
+    r"(?<=now ))"
+    r"(?:live|work|have|own|drive|speak|play|like|love|enjoy|hate|prefer|eat|drink|smoke|study|teach|take)\b[^?,;]*"
+    rf"|(?:an? |allergic to |married|single|divorced|retired|from |based |living |working |learning |"
+    rf"(?:{DIETS})\b)[^?,;]*)"
+    r"\?$",
+    re.IGNORECASE,
+)
+_OPEN: Final = re.compile(r"\b(?:where|what|who|whom|which|when|how|why)\b", re.IGNORECASE)
+_UNSURE: Final = re.compile(
+    r"\b(?:or|any|anything|me|it|this|that|these|those|them|question|minute|help)\b", re.IGNORECASE
+)
+_CONFIRMED: Final = (
+    r"(?:i (?:still )?(?:do|am)|i still do|still|that's right|that is right|correct|exactly|indeed|of course)"
+)
+_YES: Final = re.compile(
+    rf"(?:(?:oh,? )?(?:yes|yeah|yep|yup|sure|correct|right|exactly|indeed|absolutely)|"
+    rf"{_CONFIRMED})(?:[\s,.!]+{_CONFIRMED})*"
+    r"[\s.!]*",
+    re.IGNORECASE,
+)
+_NO: Final = re.compile(
+    r"(?:(?:no|nope|nah|not any ?more|not any longer|i do not|i don't|i'm not|i am not)(?:[\s,.!]+|$)){1,2}"
+    r"(?:(?:not )?any ?more|any longer)?[\s.!]*",
+    re.IGNORECASE,
+)
+_BUT: Final = re.compile(
+    r"(?:no|nope|nah|not any ?more)[\s,.!]+(?:it's |it is )?(?:in |at |for |as )?(?P<x>(?!not\b|never\b|i\b|i'm\b|"
+    r"my\b|we\b)"
+    r"[^.!?,;]{2,40}?)(?:,? (?:now|these days|nowadays))?[\s.!]*",
+    re.IGNORECASE,
+)
+_HAVING: Final = re.compile(
+    r"(?:yes|yeah|yep|yup)[\s,.!]+(?:i have )?(?P<x>(?:one|two|three|four|five|six|\d{1,2})|"
+    r"(?:an?|one|two|three|four|five|six|\d{1,2}) [\w' ,-]{2,60}?)[\s.!]*",
+    re.IGNORECASE,
+)
+_ANOTHER_PLACE: Final = re.compile(
+    r"(?P<lead>live in|work (?:at|for|as)|drive|living in|based in|working (?:at|for|as)|from) (?P<x>.+)", re.IGNORECASE
+)
 
 
 def as_statement(question: str, answer: str) -> str | None:
     """`answer` as a statement, where `question` ends in one that it answers in a few words; None otherwise."""
+    asked = re.split(r"(?<=[.!?])\s+", question.strip()[-300:])[-1]
+    if len(answer) <= _LONGEST_ANSWER and not _OPEN.search(asked) and (whether := _WHETHER.search(asked)):
+        said = _decided(whether, answer.strip().replace("’", "'"))
+        if said is not None:
+            return said
     value = _LEADING.sub("", answer.strip()).rstrip(" .!")
     if not value or "\n" in value or len(value.split()) > _LONGEST_WORDS or _NO_ANSWER.search(value):
         return None
@@ -44,3 +94,22 @@ def as_statement(question: str, answer: str) -> str | None:
                 return None
             return statement.format(value, **found.groupdict())
     return None
+
+
+def _decided(whether: re.Match[str], answer: str) -> str | None:
+    """Yes, no longer, or something else instead, as a statement."""
+    about = re.sub(r"\byour\b", "my", whether["x"].strip())
+    if about.startswith("have ") and (having := _HAVING.fullmatch(answer)):
+        what = about.removeprefix("have ").removeprefix("any ")
+        return f"I have {having['x']} {what}." if having["x"].isalnum() else f"I have {having['x']}."
+    if _UNSURE.search(about):
+        return None
+    be = "am " if whether["verb"].lower() == "are" else ""
+    if _YES.fullmatch(answer):
+        return f"I {be}{about}."
+    if _NO.fullmatch(answer):
+        return f"I {be}no longer {about}." if (whether["still"] or "").lower() == "still " else None
+    instead, place = _BUT.fullmatch(answer), _ANOTHER_PLACE.fullmatch(about)
+    if instead is None or place is None or len(instead["x"].split()) > _LONGEST_WORDS:
+        return None
+    return f"I {be}{place['lead']} {instead['x']}."

@@ -68,7 +68,10 @@ def value_of(meant: str) -> str | None:
         else meant
     )
     value = re.sub(
-        r"^(?:(?:it's|it is|in|at|to|that's|actually|with|the name is|called)\s+)+", "", value, flags=re.IGNORECASE
+        r"^(?:(?:it's|it is|in|at|to|that's|actually|with|the name is|(?:his|her|its|their) name is|called)\s+)+",
+        "",
+        value,
+        flags=re.IGNORECASE,
     )
     value = _NOT_THE_OTHER.sub("", value)
     value = re.sub(r"[\s,]+(?:instead|actually|sorry|of course|now)$", "", value, flags=re.IGNORECASE).strip(" .,!\"'")

@@ -7,9 +7,12 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from processors.dates import later, start_of_day
+from processors.local.circle import no_longer_with
+from processors.local.contrasts import taken_apart
 from processors.local.draft import Draft, Said
 from processors.local.generic import plain
-from processors.local.moments import end_of, start_of
+from processors.local.lexicon import key
+from processors.local.moments import SHORTLY_AFTER, end_of, start_of
 from processors.local.sentences import SPECULATION, WEAK, Clause, clauses_of
 from processors.local.table import known
 from processors.local.times import Span, Timed, span_of, timed
@@ -28,42 +31,56 @@ _PASSING_FOR_A_COUNT: Final = re.compile(r"^I (?:am|will be)(?! an? )\b", re.IGN
 _DEFAULT_SPAN: Final = timedelta(days=7)
 _BIRTHDAY: Final = re.compile(r"^(?:my birthday|I was born on)\b", re.IGNORECASE)
 _UNSETTLED: Final = re.compile(
-    r"^I (?:will|might|may|must|am going to|plan|am (?:moving|relocating|starting|leaving|joining|considering|"
+    r"^I (?:will(?! not\b)|might|may|must|am going to|plan|am (?:moving|relocating|starting|leaving|joining|"
+    r"considering|"
     r"thinking))\b",
     re.IGNORECASE,
 )
 """ "I might move to Berlin" says nothing of where somebody lives."""
+_SETTLED: Final = re.compile(r"^I will (?:be )?(?:(?:live|living|based|reside|residing) in|work(?:ing)? (?:at|for)) ")
+_FROM_THEN: Final = re.compile(r"\b(?:from|starting|as of|beginning)\b", re.IGNORECASE)
+_DATED_PLAN: Final = re.compile(r"(?:^|_)(?:exam|test|appointment|flight|interview|deadline|hotel)(?:_|$)")
+_ONE_VALUE: Final = re.compile(
+    r"^(?:job_title|employer|vehicle|home_city|origin|nationality|religion|salary|name|nickname|address|email|phone\w*|"
+    r"favorite_\w+|hobby|team)$"
+)
+_SAID_OF_IT: Final = re.compile(
+    r"^The user(?:'s [\w ]+? is|(?: \w+)? (?:works as|works at|lives in|goes by|is from|drives|has|is|earns))? "
+    r"(?:an? )?"
+)
 
 
 def statements(sentence: str, local: datetime) -> list[Said]:
     """What `sentence` states, in order."""
-    return [said for clause in clauses_of(sentence) if (said := statement(clause, local)) is not None]
+    clauses = (replace(whole, text=part) for whole in clauses_of(sentence) for part in taken_apart(whole.text))
+    return [said for clause in clauses if (said := statement(clause, local)) is not None]
 
 
 def statement(clause: Clause, local: datetime) -> Said | None:
     """What one clause states; None where it is nothing to remember."""
     when = timed(clause.text, local.date())
     expires_at, when = _expiry(clause.text, when, local)
-    drafts, value = _known(clause, when) if expires_at is None else ([], None)
+    drafts, value = _known(clause, when, local) if expires_at is None else ([], None)
     named_by_event = any(draft.attribute == "name" for draft in drafts) and when.span is not None
-    if not drafts or named_by_event:
+    if (not drafts or named_by_event) and not clause.reported:
         hedged, doubtful = clause.confidence <= WEAK, clause.confidence <= SPECULATION
         generic = plain(when, temporary=expires_at is not None, hedged=hedged, doubtful=doubtful)
         drafts = [*drafts, *([generic] if generic is not None else [])]
     if not drafts:
         return None
+    drafts = [*drafts, *(parted for draft in drafts for parted in no_longer_with(draft))]
     start = clause.text.rfind(value) if value else -1
     span = (start, start + len(value)) if value and start >= 0 else None
     made = tuple(_finished(draft, clause, when, expires_at, local) for draft in drafts)
     return Said(clause.text, made, span)
 
 
-def _known(clause: Clause, when: Timed) -> tuple[list[Draft], str | None]:
-    if _UNSETTLED.search(clause.text):
+def _known(clause: Clause, when: Timed, local: datetime) -> tuple[list[Draft], str | None]:
+    if _UNSETTLED.search(clause.text) and not _is_settled(clause, when, local):
         return [], None
     if _BIRTHDAY.match(clause.text):
         return known(clause.text)
-    drafts, value = known(when.bare)
+    drafts, value = known(when.bare) if not when.bare.endswith(" to") else ([], None)
     if not drafts and when.bare != when.text:
         drafts, value = known(when.text)
         drafts = [replace(draft, dated=True) for draft in drafts]
@@ -71,9 +88,36 @@ def _known(clause: Clause, when: Timed) -> tuple[list[Draft], str | None]:
 
 
 def _finished(draft: Draft, clause: Clause, when: Timed, expires_at: datetime | None, local: datetime) -> Draft:
-    since = None if draft.dated or when.span is None else start_of(when.span, local)
+    ahead = when.span is not None and when.span.start > local.date()
+    from_then = ahead and (_FROM_THEN.search(clause.text) or _SETTLED.match(clause.text)) is not None
+    since = None if draft.dated or when.span is None else start_of(when.span, local, ahead=from_then)
     ends = expires_at if draft.category == "temporary" else None
-    return replace(draft, confidence=clause.confidence, since=since, expires_at=ends)
+    if ahead and when.span is not None and _is_plan(draft):
+        last = end_of(when.span, local)
+        ends = later(last, SHORTLY_AFTER) if last is not None else None
+    attribute = _beside(draft) if clause.added else draft.attribute
+    return replace(draft, confidence=clause.confidence, since=since, expires_at=ends, attribute=attribute)
+
+
+def _is_settled(clause: Clause, when: Timed, local: datetime) -> bool:
+    """Whether a future is certain and has a day to begin: "From March 1 I will live in Berlin"."""
+    certain = clause.confidence > WEAK and _SETTLED.match(clause.text) is not None
+    return certain and when.span is not None and when.span.start > local.date()
+
+
+def _is_plan(draft: Draft) -> bool:
+    """Whether nothing of it holds once its day is over."""
+    if draft.retracts:
+        return False
+    return draft.category == "event" or (draft.dated and _DATED_PLAN.search(draft.attribute or "") is not None)
+
+
+def _beside(draft: Draft) -> str | None:
+    """The slot of what is said to hold as well: "I also work as a yoga teacher" ends no other work."""
+    of_another = draft.subject != "user" and draft.attribute not in ("job_title", "employer")
+    if draft.attribute is None or of_another or not _ONE_VALUE.match(draft.attribute):
+        return draft.attribute
+    return f"{draft.attribute}_{key(_SAID_OF_IT.sub('', draft.text))}"
 
 
 def _expiry(clause: str, when: Timed, local: datetime) -> tuple[datetime | None, Timed]:

@@ -7,7 +7,7 @@ from processors.local.draft import Draft
 from processors.local.grammar import about_user, is_past, verb_of
 from processors.local.lexicon import key
 from processors.local.times import Timed
-from processors.local.words import PET, RELATION, subject_of_kind
+from processors.local.words import PET, PLAN, RELATION, subject_of_one
 
 _SKIPPED: Final = """
     think guess see know understand mean wonder hope agree disagree thank appreciate say said ask asked try tried
@@ -48,6 +48,17 @@ _REQUEST: Final = re.compile(
     r"\b",
     re.IGNORECASE,
 )
+_BARE: Final = re.compile(
+    r"^I (?:am|do|have|was|did|will|can|would|could|should|cannot)(?: not)?(?: either| too| yet)?$"
+    r"|^I (?:(?:have|had|was|am) )?(?:almost|nearly|came close to|was about to|got close to)\b(?! (?:always|every|"
+    r"never|all|"
+    r"\d|certain|sure))"
+    r"|^I am (?:the (?:pope|queen|king|president|tooth fairy|emperor|tsar|sultan|batman|devil)|(?:king|queen) of|"
+    r"batman|"
+    r"santa|superman|spider-?man|god|napoleon|jesus|darth vader)\b",
+    re.IGNORECASE,
+)
+"""An answer without its question, what almost was, and who nobody is."""
 _PLACELESS: Final = re.compile(
     r"^I live (?:in|for|on) (?:fear|the moment|the past|the present|denial|hope|peace|constant|my head|the cloud|"
     r"the edge)\b"
@@ -67,7 +78,19 @@ _PLAN: Final = re.compile(
     re.IGNORECASE,
 )
 _HAPPENING: Final = re.compile(r"^I am (?P<x>\w+ing .+)$|^I have (?P<y>an? .+|my .+)$", re.IGNORECASE)
-_RELATIVE: Final = re.compile(rf"^my (?P<kind>{RELATION}|{PET})\b(?! name)", re.IGNORECASE)
+_DATED: Final = re.compile(rf"^I have (?:an? |my )(?P<what>{PLAN})\b", re.IGNORECASE)
+_RELATIVE: Final = re.compile(
+    rf"^my (?P<kind>{RELATION}|{PET})\b(?! name)(?:,? (?P<name>(?-i:[A-Z])[\w-]+(?: (?-i:[A-Z])[\w-]+)?)\b)?(?!')",
+    re.IGNORECASE,
+)
+_WITH_SOMEBODY: Final = re.compile(
+    rf"\b(?:{RELATION}s?|children)\b|"
+    rf"\b(?:my|an?|the|another|one|two|three|four|five|\d+|some|many) (?:\w+ )?(?:{PET})s?\b",
+    re.IGNORECASE,
+)
+_OF_FOOD: Final = frozenset(
+    {"eat", "ate", "cook", "cooked", "order", "ordered", "fry", "grill", "catch", "caught", "drink"}
+)
 _SLOTS_OF_OTHERS: Final[tuple[tuple[re.Pattern[str], str], ...]] = tuple(
     (re.compile(pattern, re.IGNORECASE), attribute)
     for pattern, attribute in (
@@ -81,7 +104,7 @@ _SLOTS_OF_OTHERS: Final[tuple[tuple[re.Pattern[str], str], ...]] = tuple(
 )
 _TRANSIENT_OTHERS: Final = re.compile(
     r"^my (?:question|problem|point|idea|guess|mistake|bad|apologies|understanding|code|issue|request|god|goodness|"
-    r"first|next|last|other|only|favou?rite (?:part|bit|one|answer|option))\b"
+    rf"first|next|last|other(?! (?:{RELATION}|{PET}))|only|favou?rite (?:part|bit|one|answer|option))\b"
     r"|^my [\w ]+ (?:is|are) (?:slow|broken|down|dead|full|late|ready|fine|good|great|bad|nice|gone|correct|wrong|"
     r"working)\b",
     re.IGNORECASE,
@@ -104,6 +127,8 @@ def _of_user(clause: Timed, *, temporary: bool, hedged: bool, doubtful: bool) ->
     text = clause.text
     verb = verb_of(text)
     if _PLACELESS.search(text):
+        return None
+    if _BARE.match(text):
         return None
     if not verb or verb in _SKIPPED_VERBS or _REQUEST.search(text) or _POINTING_ONLY.search(text):
         return None
@@ -129,9 +154,9 @@ def _of_user(clause: Timed, *, temporary: bool, hedged: bool, doubtful: bool) ->
         category, importance = "temporary", 4
     elif ahead and (past or was_there or _HAPPENING.match(text)):
         category, importance = "event", 5
-    elif verb != "eat" and re.search(rf"\b(?:(?:{RELATION}|{PET})s?|children)\b", text, re.IGNORECASE):
+    elif _WITH_SOMEBODY.search(text) and verb not in _OF_FOOD:
         category, importance = "relational", 6
-    elif past:
+    elif past or (ahead and re.match(r"^I (?:have to|need to|must) ", text)):
         category = "event"
     elif verb in {"can", "play", "know"}:
         category, importance = "skill", 5
@@ -139,12 +164,15 @@ def _of_user(clause: Timed, *, temporary: bool, hedged: bool, doubtful: bool) ->
         category, importance = "project", 5
     if hedged:
         importance = max(1, importance - 1)
-    return Draft(text=about_user(text, timed_past=ahead), category=category, importance=importance, dated=True)
+    attribute = key(plan["what"]) if category == "event" and (plan := _DATED.match(text)) else None
+    said = about_user(text, timed_past=ahead)
+    return Draft(text=said, category=category, importance=importance, attribute=attribute, dated=True)
 
 
 def _goes_somewhere(plan: re.Match[str]) -> bool:
     """ "I am going to Greece" has no verb but going."""
-    return plan[0].lower().startswith("i am going to ") and plan["x"][0].isupper()
+    there = plan["x"][0].isupper() or re.match(r"(?:an?|the|my) ", plan["x"]) is not None
+    return plan[0].lower().startswith("i am going to ") and there
 
 
 def _slot_of_other(text: str) -> str | None:
@@ -156,7 +184,8 @@ def _slot_of_other(text: str) -> str | None:
 
 def _of_others(clause: Timed, *, temporary: bool) -> Draft | None:
     if _TRANSIENT_OTHERS.search(clause.text) or not re.search(
-        r"\s(?:is|was|has|had|lives|works|got|went|left|began|bought|came|took|won|lost|became|\w+s|\w+ed)\s",
+        r"\s(?:is|was|has|had|lives|works|got|went|left|began|bought|came|took|won|lost|became|\w+s|\w+ed)\s"
+        r"|\s(?:died|retired|left|graduated|moved)$",
         clause.text,
     ):
         return None
@@ -167,5 +196,5 @@ def _of_others(clause: Timed, *, temporary: bool) -> Draft | None:
         return Draft(text=text, category=category, importance=5, dated=True)
     attribute = _slot_of_other(clause.text)
     category = "temporary" if temporary else "event" if clause.span is not None and attribute is None else "relational"
-    subject = subject_of_kind(found["kind"])
+    subject = subject_of_one(found["kind"], found["name"] or "")
     return Draft(text=text, category=category, importance=6, subject=subject, attribute=attribute, dated=True)

@@ -15,9 +15,12 @@ _ENDING_IN_ED: Final = frozenset({"need", "feed", "speed", "breed", "seed", "pro
 _MODALS: Final = frozenset({"can", "cannot", "will", "might", "may", "must", "could", "should", "would", "shall"})
 _ADVERB_WORDS: Final = """
     usually often always never sometimes rarely mostly generally typically normally regularly occasionally no
-    longer only mainly frequently hardly recently once both all
+    longer only mainly frequently hardly recently once both all almost just still even ever already also quite
+    seldom soon now then not
 """
 _ADVERBS: Final = frozenset(_ADVERB_WORDS.split())
+_VERBS_IN_LY_WORDS: Final = "rely apply reply supply fly comply multiply imply bully rally tally ally"
+_VERBS_IN_LY: Final = frozenset(_VERBS_IN_LY_WORDS.split())
 _IRREGULAR: Final = {"am": "is", "have": "has", "do": "does", "are": "is"}
 
 _THEY: Final[tuple[tuple[re.Pattern[str], str], ...]] = tuple(
@@ -51,10 +54,15 @@ def conjugated(verb: str, *, timed_past: bool = False) -> str:
     return lower + "s"
 
 
+def _is_adverb(word: str) -> bool:
+    word = word.lower().strip(",")
+    return word in _ADVERBS or (word.endswith("ly") and word not in _VERBS_IN_LY)
+
+
 def verb_of(clause: str) -> str:
     """The first verb said of "I": in lower case, adverbs passed over. Empty where there is none."""
     for word in clause.split()[1:]:
-        if word.lower() not in _ADVERBS:
+        if not _is_adverb(word):
             return word.lower().strip(",")
     return ""
 
@@ -65,7 +73,7 @@ def about_user(clause: str, *, timed_past: bool = False) -> str:
     if first.lower() == "my":
         return sentence(f"The user's {_they(rest)}")
     words = rest.split(" ")
-    place = next((place for place, word in enumerate(words) if word.lower() not in _ADVERBS), 0)
+    place = next((place for place, word in enumerate(words) if not _is_adverb(word)), 0)
     verb = words[place]
     words[place] = conjugated(verb, timed_past=timed_past)
     done = [*words[: place + 1], _they(" ".join(words[place + 1 :]))]

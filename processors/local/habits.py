@@ -9,11 +9,20 @@ from processors.local.grammar import in_third, sentence
 from processors.local.lexicon import key
 from processors.local.values import POINTING, Make, clean, several
 
+_END_OF_AN_ALLERGY: Final = re.compile(
+    r",? (?:so|which|please|therefore|though|although|but|however|rather than|instead of)\b|"
+    r",? (?:and|yet) not\b|, not\b|,? no longer$|\s*\(",
+    re.IGNORECASE,
+)
+""" "nuts, not milk": what stands behind the value says nothing of it."""
+_GONE: Final = re.compile(r"^[^,(]+ no longer$", re.IGNORECASE)
+
 
 def allergy(found: re.Match[str]) -> Iterator[Draft]:
     """An allergy, or that there is none."""
-    things = clean(re.split(r",? (?:so|which|please|therefore|though)\b", found["x"])[0])
-    denied = "not" if re.search(r"\bnot\b|\bno longer\b|\bno \w*\s?allerg", found[0][: found.end("x") + 8]) else ""
+    things = clean(_END_OF_AN_ALLERGY.split(found["x"])[0])
+    before = found[0][: found.start("x")]
+    denied = "not" if re.search(r"\b(?:not|never|no longer)\b", before) or _GONE.search(found["x"]) else ""
     for thing in several(things):
         thing = re.sub(
             r"^(?:pea|tree )?nut$|^(?:egg|cat|dog|bee|wasp|almond|walnut|cashew|soybean|tomato)$", r"\g<0>s", thing

@@ -1,6 +1,7 @@
 """Which one a slot is about: the last part of attributes such as `allergy_peanuts`, the same in every language."""
 
 import re
+import unicodedata
 from collections.abc import Mapping
 from typing import Final
 
@@ -56,8 +57,29 @@ _LEFT_OUT: Final = frozenset(
 )  # fmt: skip
 
 
+_MOST_WORDS: Final = 6
+_TOKEN: Final = re.compile(r"\w+|[^\w\s]")
+_SIGNS: Final[Mapping[str, str]] = {"+": "plus", "#": "sharp"}
+
+
 def key(text: str) -> str:
-    """The part of an attribute that says which one: a few words of `text` in snake_case."""
-    found = re.findall(r"\w+", text.casefold())
-    name = "_".join([word for word in found if word not in _LEFT_OUT][:4])
-    return _SAME.get(name, name)
+    """The part of an attribute that says which one: a few words of `text` in snake_case. Symbols and emoji are words
+    of it by their names ("C++" is `c_plus_plus`); never empty."""
+    found = [name for token in _TOKEN.findall(text.casefold()) if (name := _word(token))]
+    kept = [word for word in found if word not in _LEFT_OUT]
+    name = "_".join((kept or found)[:_MOST_WORDS]).strip("_")
+    return _SAME.get(name, name) or "_".join(map(_name, text.strip()[:_MOST_WORDS])) or "one"
+
+
+def _word(token: str) -> str:
+    """What stands for `token` in a slot: nothing for punctuation, nor for what only shapes the emoji before it."""
+    if token[0].isalnum() or token[0] == "_":
+        return token.strip("_")
+    if token in _SIGNS:
+        return _SIGNS[token]
+    return _name(token) if unicodedata.category(token) in {"So", "Sm", "Sc"} else ""
+
+
+def _name(character: str) -> str:
+    named = unicodedata.name(character, f"u{ord(character):x}").lower()
+    return re.sub(r"\W+", "_", named).strip("_")

@@ -15,6 +15,7 @@ from processors.local.languages import LANGUAGES, Language
 from processors.local.languages import reading as others
 from processors.local.sentences import sentences
 from processors.local.takebacks import Reach, TakeBack
+from processors.local.words import without_name
 from processors.normalization import normalized
 from processors.records import ContextMessage
 
@@ -50,8 +51,10 @@ class Listener:
         self._asked = text
 
     def hear(self, turn: int, place: int, text: str, local: datetime) -> None:
-        """A message of the user."""
+        """A message of the user. What is said off the record is not heard at all."""
         asked, self._asked = self._asked, ""
+        if takebacks.off_record(text):
+            return
         answer = as_statement(asked, text) if asked else None
         said = [sentence for sentence in sentences(answer or text) if len(sentence) <= _LONGEST]
         for sentence in said[:_MOST]:
@@ -91,7 +94,14 @@ class Listener:
         slots = {
             (draft.subject, draft.attribute) for draft in drafts if draft.category == "general" and draft.attribute
         }
-        self._drop(lambda draft: normalized(draft.text) in texts or (draft.subject, draft.attribute) in slots)
+        kinds = tuple(kind for draft in drafts if (kind := takebacks.kind_of(draft)))
+        self._drop(
+            lambda draft: (
+                normalized(draft.text) in texts
+                or (draft.subject, draft.attribute) in slots
+                or (draft.subject == "user" and (draft.attribute or "").startswith(kinds))
+            )
+        )
         for draft in drafts:
             self.heard.append(Heard(turn, place, Said("", (draft,))))
 
@@ -127,20 +137,31 @@ class Listener:
         if corrections.is_clause(fix.meant):
             said = english.statements(fix.meant, local)
             new = {(draft.subject, draft.attribute) for one in said for draft in one.drafts if draft.attribute}
-            here = [old for old in self.heard if fix.strong or (old.turn, old.place) == (turn, place)]
             if not new:
                 return False
-            texts = {normalized(draft.text) for one in said for draft in one.drafts}
-            for old in here:
-                if any(
-                    (draft.subject, draft.attribute) in new and normalized(draft.text) not in texts
-                    for draft in old.said.drafts
-                ):
-                    self.heard.remove(old)
+            self._make_room(turn, place, said, local, strong=fix.strong)
             self._add(turn, place, said, None)
             return True
         value = corrections.value_of(fix.meant)
         return value is not None and self._put(turn, place, value, fix.strong, None, local)
+
+    def _make_room(self, turn: int, place: int, said: Sequence[Said], local: datetime, *, strong: bool) -> None:
+        """What `said` is said instead of goes: the same slot, and the one that had another name."""
+        drafts = [draft for one in said for draft in one.drafts]
+        texts = {normalized(draft.text) for draft in drafts}
+        slots = {(draft.subject, draft.attribute) for draft in drafts if draft.attribute}
+        names = {_family(draft) for draft in drafts if draft.attribute == "name"}
+
+        def wrong(draft: Draft) -> bool:
+            same = (draft.subject, draft.attribute) in slots or _family(draft) in names
+            return same and normalized(draft.text) not in texts
+
+        here = [old for old in self.heard if strong or (old.turn, old.place) == (turn, place)]
+        gone = [old for old in here if not _retracts(old) and any(map(wrong, old.said.drafts))]
+        self.heard = [old for old in self.heard if old not in gone]
+        if strong and not gone:
+            before = [draft for old in self._before(local) for draft in old.said.drafts if _family(draft) in names]
+            self._retract(turn, place, [draft for draft in before[-1:] if wrong(draft)])
 
     def _put(
         self,
@@ -170,7 +191,11 @@ class Listener:
             replace(new, since=new.since or old.since, expires_at=new.expires_at or old.expires_at)
             for new, old in zip(said.drafts, last.said.drafts, strict=True)
         ))  # fmt: skip
-        wrong = [old for new, old in zip(said.drafts, last.said.drafts, strict=True) if new.attribute != old.attribute]
+        wrong = [
+            old
+            for new, old in zip(said.drafts, last.said.drafts, strict=True)
+            if (new.subject, new.attribute) != (old.subject, old.attribute) or old.attribute is None
+        ]
         if last.turn == _BEFORE:
             self._retract(turn, place, wrong)
         else:
@@ -269,4 +294,4 @@ def _family(draft: Draft) -> tuple[str, str]:
         "pet",
         "condition",
     )
-    return draft.subject, next((name for name in several if attribute.startswith(f"{name}_")), attribute)
+    return without_name(draft.subject), next((name for name in several if attribute.startswith(f"{name}_")), attribute)

@@ -12,7 +12,7 @@ from processors.facts import MAX_FACT_BYTES, Fact
 from processors.local.draft import Draft
 from processors.local.listening import Heard, Listener
 
-PROMPT_VERSION: Final = "local-2"
+PROMPT_VERSION: Final = "local-3"
 """Raised with every change of the rules that changes what is read."""
 
 

@@ -108,20 +108,62 @@ def no_job(found: re.Match[str]) -> Iterator[Draft]:
 
 def is_a(found: re.Match[str]) -> Iterator[Draft]:
     """ "I am a nurse" and "I am a nurse at a hospital", but not "I am a big fan"."""
-    title, _, employer = clean(found["x"]).partition(" at ")
+    yield from _is_a(found["x"])
+
+
+def _is_a(value: str) -> Iterator[Draft]:
+    value, place = _without_origin(clean(value))
+    title, _, employer = value.partition(" at ")
     title = clean(title)
     if re.search(r"\bstudent$|\bstudent of\b", title):
         text = sentence(f"The user is a {title}" + (f" at {clean(employer)}" if employer else ""))
         yield Draft(text=text, category="identity", importance=7, attribute="job_title")
-        return
-    if _RELIGION.search(title):
+    elif _RELIGION.search(title):
         yield Draft(text=sentence(f"The user is a {title}"), category="identity", importance=6, attribute="religion")
-        return
-    if _JOB_ENDING.search(re.split(r" (?:in|for|of|with|from|on) ", title)[0]) and not _NOT_A_JOB.search(title):
+    elif _JOB_ENDING.search(re.split(r" (?:in|for|of|with|from|on) ", title)[0]) and not _NOT_A_JOB.search(title):
         yield profession(title)
         if employer and employer[0].isupper():
             text = sentence(f"The user works at {clean(employer)}")
             yield Draft(text=text, category="identity", importance=8, attribute="employer")
+    else:
+        return
+    if place:
+        yield _comes_from(place)
+
+
+def _without_origin(value: str) -> tuple[str, str]:
+    """ "a nurse from Braga" is two statements."""
+    found = re.match(r"(?P<what>.+?) from (?P<place>[A-Z][\w'-]+(?: [A-Z][\w'-]+)*)$", value)
+    return (found["what"], found["place"]) if found else (value, "")
+
+
+def _comes_from(place: str) -> Draft:
+    return Draft(text=sentence(f"The user is from {place}"), category="identity", importance=7, attribute="origin")
+
+
+def introduced_at_length(found: re.Match[str]) -> Iterator[Draft]:
+    """ "I am Ana, 34, a software engineer from Braga" """
+    parts = re.split(r",? and |, ", clean(found["x"]))
+    told = [draft for part in parts for draft in _of_part(part)]
+    if told and not NATIONALITY.match(found["name"]):
+        text = sentence(f"The user's name is {found['name']}")
+        yield Draft(text=text, category="identity", importance=9, attribute="name")
+        yield from told
+
+
+def _of_part(part: str) -> Iterator[Draft]:
+    if years := re.fullmatch(r"(?:aged )?(\d{1,3})(?: years old)?", part):
+        if 3 <= int(years[1]) <= 120:
+            text = sentence(f"The user is {int(years[1])} years old")
+            yield Draft(text=text, category="identity", importance=7, attribute="age")
+    elif job := re.match(r"(?:an?|the) (?P<x>.+?)(?: (?P<lives>(?:who lives|living|based) in .+))?$", part):
+        yield from _is_a(job["x"])
+        yield from _of_part(job["lives"]) if job["lives"] else ()
+    elif lives := re.match(r"(?:living|based|who lives) in (?P<x>.+)$|from (?P<y>[A-Z].+)$", part):
+        if lives["y"]:
+            yield _comes_from(lives["y"])
+        else:
+            yield from home(lives)
 
 
 def name(found: re.Match[str]) -> Iterator[Draft]:

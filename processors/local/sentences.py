@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 EXPLICIT: Final = 0.95
@@ -20,6 +20,10 @@ class Clause:
 
     text: str
     confidence: float
+    reported: bool = False
+    """Others say it of the speaker: only what is known by its wording counts."""
+    added: bool = False
+    """It is said to hold beside what is known: "also", "another"."""
 
 
 _FLAGS: Final = re.IGNORECASE
@@ -29,7 +33,9 @@ _FIRST_PERSON: Final = re.compile(r"\b(?:i|i'm|i'll|i've|i'd|my|me|we|our|mine)\
 _STATING: Final = re.compile(
     r"\b(?:i|i'm|im|ive|i'll|i've|i'd|my|me|we|we're|our|home|always|never|please|from now on|future|answer|reply|"
     r"respond|keep|"
-    r"do not|don't|avoid|stop|no more|speak|talk|write|every time|going forward)\b",
+    r"do not|don't|avoid|stop|no more|speak|talk|write|every time|going forward|cancell?ed|called off|rescheduled|"
+    r"postponed|"
+    r"moved to)\b",
     _FLAGS,
 )
 _ABBREVIATION: Final = re.compile(
@@ -41,7 +47,12 @@ _DOT: Final = "\u2024"
 _SENTENCE_END: Final = re.compile(r"(?<=[.!?…;])[\"')\]]*\s+|(?<=[。！？؟；])[”』」]?\s*|\n+")
 _ITEM: Final = re.compile(r"^\s*(?:[-*•·]|\d{1,3}[.)]|\|)\s")
 _PLAYED: Final = re.compile(
-    r"\brole-?play|^(?:so |ok |okay )?(?:let's|let us) (?:say|pretend|imagine|play|assume|suppose)\b|^(?:pretend|"
+    r"\brole-?play|\b(?:let's|let us) pretend\b|^(?:ok,? )?you be (?:the|an?) |^(?:oh,? |haha,? )?(?:yeah|sure),? "
+    r"right\b(?! now)"
+    r"|^(?:(?:now|ok|okay|so|hey),? )*(?:you are|you're) (?:now )?(?:an? |the |my )(?!great|good|nice|helpful|smart|"
+    r"really|"
+    r"very|wonderful|lovely|genius|star|lifesaver|amazing|best|friend)[\w' -]{1,40}?,? (?:and|while) (?:i'm|i am) |"
+    r"^(?:so |ok |okay )?(?:let's|let us) (?:say|pretend|imagine|play|assume|suppose)\b|^(?:pretend|"
     r"imagine|suppose|"
     r"supposing|assume|hypothetically|say i)\b|\bmy (?:character|persona|avatar) (?:is|in)\b|\b(?:here is|here's) "
     r"(?:a|an|my|the) "
@@ -71,6 +82,22 @@ _REPORTED: Final = re.compile(
     r"book) goes)\b",
     _FLAGS,
 )
+_SAID_OF_THE_USER: Final = re.compile(
+    r"^(?:(?:so|well|actually|and|but|today|yesterday|now|last \w+|this \w+),? )*"
+    r"(?:(?P<expert>(?:my|the|our|an?) (?:\w+ )?(?:doctors?|gp|allergist|physician|dentist|nurse|therapist|specialist|"
+    r"optician|tests?|results?|lab))|(?P<near>(?:my|our) \w+(?: (?-i:[A-Z])\w+)?)|he|she|they|(?-i:Dr\.? )?"
+    r"(?!(?:people|nobody|some|others|many|it|this|that|who|what|every\w+|no|none|most)\b)(?-i:[A-Z])\w+) "
+    r"(?:(?:just|also|now|even|has|have) )*"
+    r"(?:(?:(?:told|tells|informed) (?:me|us)|confirmed|confirms)(?: that)?|"
+    r"(?:says?|said|shows?|showed)(?: to me)? that|"
+    r"(?(expert)(?:says?|said|shows?|showed)|(?!))|"
+    r"(?P<thinks>(?(expert)|(?(near)|(?!)))(?:thinks?|believes?|suspects?))(?: that)?) "
+    r"(?=(?:i|i'm|i've|we|we're|we've)\b)",
+    _FLAGS,
+)
+"""Behind it, "I" is who is speaking. "Ana said I live in Rome" may be Ana's words, so that it counts for nothing."""
+_BACK_TO_NOW: Final = re.compile(r"^(I) was ((?:not |no longer )?(?:\w+ly )?allergic\b)", _FLAGS)
+""" "She said I was allergic" says it of now."""
 _UNREAL: Final = re.compile(
     r"^as an? (?:ai|language model|assistant|pirate|robot|wizard)\b|\b(?:if|unless|suppose|supposing|imagine|what "
     r"if|hypothetically|pretend|let's say|say i|wish|would|could|should|"
@@ -87,8 +114,10 @@ _ASKED: Final = re.compile(
 )
 _SPLIT: Final = re.compile(
     r"(?:\s*,\s*|\s+)(?:and|but|so|because|since|although|though|while|plus|also)\s+(?:then\s+|that\s+|now\s+)?"
-    r"(?=(?:i|we|i'm|i've|i'll|we're|we've|my|our)\b)"
-    r"|\s*,\s*(?=(?:i|we|i'm|i've|i'll|we're|we've|my|our)\b)"
+    r"(?=(?:i|we|i'm|i've|i'll|we're|we've|my|our|(?:please |just |you can )?call me|friends call me|everyone calls "
+    r"me|people call me)\b)"
+    r"|\s*,\s*(?=(?:i|we|i'm|i've|i'll|we're|we've|my|our|(?:please |just |you can )?call me|friends call me|"
+    r"everyone calls me|people call me)\b)"
     r"|\s+[-–—]+\s+|\s*—\s*|\s*\((?=i\b|my\b)",
     _FLAGS,
 )
@@ -164,9 +193,23 @@ _FILLER: Final = re.compile(
     _FLAGS,
 )
 _TIME_FIRST: Final = re.compile(
-    r"^((?:this|last|next|on|in|since|today|tomorrow|yesterday|tonight|during|until|two|three|\d+|a|every|"
-    r"earlier)\b[\w' -]{0,40}?)"
+    r"^((?:this|last|next|on|in|since|from|starting|as of|beginning|today|tomorrow|yesterday|tonight|during|until|"
+    r"two|three|\d+|a|every|"
+    r"earlier)\b[\w' -]{0,40}?(?:, (?:19|20)\d\d)?)"
     r",?\s+((?:I|my)\b.+)$",
+    _FLAGS,
+)
+_TIME_BEFORE_COMMA: Final = re.compile(
+    r"^((?:(?:from|starting|as of|beginning|on|in|since|next|last)\b[\w' ]{0,20}?\b(?:january|february|march|april|"
+    r"may|june|"
+    r"july|august|september|october|november|december|monday|tuesday|wednesday|thursday|friday|saturday|sunday|week|"
+    r"month|"
+    r"year|weekend|20\d\d)\b[\w ]{0,12}?(?:, 20\d\d)?|tomorrow|next week)),\s+(?=(?:i|i'm|i'll|we|we'll|my|our)\b)",
+    _FLAGS,
+)
+_ADDED: Final = re.compile(
+    r"^(?!.*\b(?:moved|relocated)\b).*\b(?:also|another|as well|additionally|in addition|on the side|(?:second|"
+    r"side) job)\b",
     _FLAGS,
 )
 _AGAINST_FILLER: Final = re.compile(r"^(I do not|I no longer) (?:really|actually|even|currently) ", _FLAGS)
@@ -221,7 +264,10 @@ def _clauses_of(sentence: str) -> Iterator[Clause]:
             return
     if any(_UNREAL.search(part) for part in parts) and not _is_rule(sentence):
         return
-    for part in parts:
+    for part in map(_joined, parts):
+        reported = _SAID_OF_THE_USER.match(part)
+        if reported is not None:
+            part = _BACK_TO_NOW.sub(r"\1 am \2", part[reported.end() :])
         if _REPORTED.search(part):
             continue
         subject_known = False
@@ -231,7 +277,15 @@ def _clauses_of(sentence: str) -> Iterator[Clause]:
                 clause = _clause(said)
                 if clause is not None:
                     subject_known = clause.text.startswith("I ")
+                    if reported is not None:
+                        level = WEAK if reported["thinks"] else STRONG
+                        clause = replace(clause, confidence=min(clause.confidence, level), reported=True)
                     yield clause
+
+
+def _joined(part: str) -> str:
+    """`part` with the time that leads it on the same side of a comma: "From March 1, 2027, I live in Berlin"."""
+    return _TIME_BEFORE_COMMA.sub(r"\1 ", part)
 
 
 def _is_rule(sentence: str) -> bool:
@@ -240,7 +294,7 @@ def _is_rule(sentence: str) -> bool:
 
 def _clause(text: str) -> Clause | None:
     text = text.strip(" ,;:)(")
-    confidence = EXPLICIT
+    confidence, added = EXPLICIT, _ADDED.search(text) is not None
     before = ""
     while before != text:
         before = text
@@ -254,7 +308,7 @@ def _clause(text: str) -> Clause | None:
     for hedge, level in _INNER_HEDGES:
         if hedge.search(text):
             confidence = min(confidence, level)
-    text = re.sub(r"\bprobably ", "", text)
+    text = re.sub(r"\bprobably |(?<=^I )(?:kind|sort) of |(?<=^I )(?:kinda|sorta) ", "", text)
     text = _TIME_FIRST.sub(
         r"\2 \1", re.sub(r"^(?:starting|as of) (?=next|in|on|this|tomorrow)", "", text.rstrip(" .!;:,…"), flags=_FLAGS)
     )
@@ -262,4 +316,4 @@ def _clause(text: str) -> Clause | None:
     text = " ".join(text.split()).rstrip(" .!;:,…")
     if not text or len(text) > _LONGEST or _ASKED.match(text):
         return None
-    return Clause(text, confidence)
+    return Clause(text, confidence, added=added)

@@ -48,7 +48,8 @@ _POLITE: Final = r"(?:[,\s]+(?:please|now|ok|okay|thanks|from your memory|for me
 _EVERYTHING: Final = re.compile(
     rf"{_ASKING}{_VERB} (?:about )?(?:(?:everything|anything|all|all of it|all of this|all of that)"
     rf"(?: (?:that )?i(?: have|'ve)? ?{_SAID}(?: so far| before| to you| until now)?)?|"
-    rf"(?:everything|all) (?:you know )?about me)(?: so far)?{_POLITE}",
+    rf"(?:everything|all) (?:(?:that )?you (?:know|have|stored|saved|remember) )?(?:about|on) me|all (?:of )?my "
+    rf"(?:personal )?(?:data|memories|information|info|facts))(?: so far)?{_POLITE}",
     re.IGNORECASE,
 )
 _LAST: Final = re.compile(
@@ -72,7 +73,10 @@ _OF_TOPIC: Final = re.compile(
     rf"{_ASKING}(?:{_VERB}|never ?mind|i take back) (?:(?:what|everything|anything|all|whatever)(?: that)? i(?: "
     rf"have|'ve)? "
     rf"?{_SAID}(?: to you| "
-    rf"earlier| before)? (?:about|regarding|concerning)|(?:everything|anything|all)(?: you know)? about|about|the "
+    rf"earlier| before)? (?:about|regarding|concerning)|(?:everything|anything|all|what|"
+    rf"whatever)(?: that)? you(?:'ve| have)? (?:know|knew|saved|stored|noted|remembered|remember|have|learned|"
+    rf"recorded|kept|"
+    rf"keep)(?: so far)? (?:about|on)|(?:everything|anything|all) about|about|the "
     rf"(?:thing|part|bit|stuff|"
     rf"story) about) (?P<x>.+?){_POLITE}",
     re.IGNORECASE,
@@ -138,6 +142,9 @@ _TOPICS: Final[tuple[tuple[re.Pattern[str], tuple[str, ...]], ...]] = tuple(
         (r"where i(?: am|'m) from|origin|home ?town|home country", ("origin",)), (r"nationality|citizenship", (
          "nationality",)),
         (r"diet", ("diet",)), (r"marriage|marital status|relationship status", ("marital_status",)),
+        ((r"(?:monthly |yearly |annual )?(?:salary|income|pay|wages?|earnings)|how much i (?:earn|make)|what i "
+         r"(?:earn|make)"),
+         ("salary",)),
         (r"phone(?: number)?|mobile(?: number)?", ("phone_number",)), (r"e-?mail(?: address)?", ("email",)), (
          r"car|vehicle", ("vehicle",)),
     )
@@ -173,6 +180,43 @@ def of_topic(topic: str) -> list[Draft]:
             more = [_taken_back(f"The user's {one.replace('_', ' ')}", attribute=one) for one in others]
             return [_taken_back(text, attribute=first), *more]
     return [_taken_back(text)]
+
+
+_KINDS: Final = {
+    "allergies": "allergy_", "likes and dislikes": "likes_", "tastes": "likes_", "likes": "likes_",
+    "dislikes": "likes_",
+    "languages": "speaks_", "medication": "dose", "medications": "dose", "medicines": "dose", "pets": "pet_",
+}  # fmt: skip
+
+
+def kind_of(draft: Draft) -> str | None:
+    """How the attributes begin of all that a retraction without a slot names: `allergy_` of "The user's allergies."."""
+    named = re.match(r"The user's (?:food )?(?P<what>.+)\.$", draft.text)
+    return _KINDS.get(named["what"].lower()) if named and draft.attribute is None else None
+
+
+_OFF_RECORD: Final = re.compile(
+    r"\boff[ -]the[ -]record\b|\b(?:this|that|it|all of this) (?:stays|remains|is|must stay|should stay|has to stay|"
+    r"needs to "
+    r"stay)(?: strictly| just)? between (?:us|you and me|the two of us)\b|\bkeep (?:this|that|it) between (?:us|you "
+    r"and me)\b"
+    r"|^(?:just |strictly )?between (?:us|you and me)\s*[,:—–-]"
+    r"|\b(?:do not|don't|never|dont) (?:save|store|record|keep|note|log|memori[sz]e|write down) (?:any of )?(?:it|"
+    r"this|that)\b"
+    r"(?=\s*(?:[.:,;!)—–-]|$|please\b|ok\b|okay\b|anywhere\b|down\b|in your memory\b|to (?:your )?memory\b))"
+    r"|^\W*(?:please,? )?(?:do not|don't|dont) (?:remember|memori[sz]e) (?:it|this|that|the following|what "
+    r"i)\b[^:.!?\n]{0,40}"
+    r"[:.!,—–-]\s*\w"
+    r"|\bdas bleibt unter uns\b|\bspeicher(?:e|n sie)? das nicht\b|\bfica (?:só )?entre nós\b|\bnão (?:guardes?|"
+    r"graves?|guarde|grave) ist?o\b|\bqueda entre nosotros\b|\bno (?:guardes|grabes) esto\b|\breste entre nous\b|"
+    r"不要(?:保存|记住|记录)这|别记",
+    re.IGNORECASE,
+)
+
+
+def off_record(message: str) -> bool:
+    """Whether the speaker asks that nothing of `message` is kept."""
+    return _OFF_RECORD.search(message.replace("’", "'")) is not None
 
 
 def _spoken(name: str) -> str:

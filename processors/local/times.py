@@ -134,16 +134,20 @@ _FORMS: Final[tuple[tuple[re.Pattern[str], _Find], ...]] = tuple(
         (rf"(until|till|by|before|from) {_WEEKDAY}{_PART}", lambda m, t, _p: _bound(m[1], m[2].lower(), t)),
         (r"(until|till|by|before|at) the end of (?:the|this) (week|month|year)", lambda m, t, _p: _end_of(m[1],
          m[2].lower(), t)),
-        (rf"(?<= is ){_WEEKDAY}{_PART}$", lambda m, t, _p: _weekday("on", m[1].lower(), t, past=False)),
+        (rf"(?:(?<= is )|(?<=ed to )|(?<=ard to )){_WEEKDAY}{_PART}$",
+         lambda m, t, _p: _weekday("on", m[1].lower(), t, past=False)),
         (r"(?:since |over |on |during )?(last|this|next) (weekend|week|month|year)",
          lambda m, t, _p: _named(m[1].lower(), m[2].lower(), t)),
         (rf"{_COUNT} {_UNIT} ago", lambda m, t, _p: _moved(-_count(m[1]), m[2].lower(), t)),
         (rf"in {_COUNT} {_UNIT}(?: from now)?", lambda m, t, _p: _moved(_count(m[1]), m[2].lower(), t)),
-        (rf"(?:on |since |from )?(?:the )?(\d{{1,2}})(?:st|nd|rd|th)?(?: of)? {_MONTH}(?:,? (\d{{4}}))?",
+        ((rf"(?:on |since |(?:starting |beginning )?from |starting (?:on )?|as of |beginning (?:on )?)?(?:the "
+         rf")?(\d{{1,2}})(?:st|nd|rd|th)?(?: of)? {_MONTH}(?:,? (\d{{4}}))?"),
          lambda m, t, p: _dated(int(m[1]), m[2], m[3], t, past=p)),
-        (rf"(?:on |since |from )?{_MONTH} (\d{{1,2}})(?:st|nd|rd|th)?(?:,? (\d{{4}}))?(?!\d)",
+        ((rf"(?:on |since |(?:starting |beginning )?from |starting (?:on )?|as of |beginning (?:on )?)?{_MONTH} "
+         rf"(\d{{1,2}})(?:st|nd|rd|th)?(?:,? (\d{{4}}))?(?!\d)"),
          lambda m, t, p: _dated(int(m[2]), m[1], m[3], t, past=p)),
-        (rf"(?:in|since|last|next|this) {_MONTH}(?: (?:of )?(\d{{4}}))?", lambda m, t, p: _in_month(m[1], m[2], t, p)),
+        (rf"(?:in|since|last|next|this|from|starting(?: in)?|as of|beginning(?: in)?) {_MONTH}(?: (?:of )?(\d{{4}}))?",
+         lambda m, t, p: _in_month(m[1], m[2], t, p)),
         (r"(?:in|since) ((?:19|20)\d\d)", lambda m, _t, _p: _year(int(m[1]))),
     )
 )  # fmt: skip
@@ -183,7 +187,12 @@ _PAST: Final = re.compile(
 )
 
 
-_AHEAD: Final = re.compile(r"\b(?:am|is|are|be) (?!living|working)\w+ing\b|\bwill\b|\bgoing to\b|\bplan", re.IGNORECASE)
+_AHEAD: Final = re.compile(
+    r"\b(?:am|is|are|be) (?!living|working)\w+ing\b|\bwill\b|\bgoing to\b|\bplan|"
+    r"\b(?:was|is|been|got) (?:moved|rescheduled|postponed|pushed(?: back)?|brought forward|delayed|shifted|"
+    r"changed) to\b",
+    re.IGNORECASE,
+)
 
 
 def span_of(said: str, today: date) -> Span | None:

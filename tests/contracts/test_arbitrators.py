@@ -130,7 +130,7 @@ async def test_only_what_was_offered_is_judged_whatever_the_texts_say(arbitrator
 async def test_the_reading_says_who_judged(arbitrator: Arbitrator) -> None:
     reading = (await arbitrator.arbitrate(ArbitrationRequest((question("x", PORTO),)))).reading
     assert (reading.model, reading.prompt_version) in {
-        ("local-rules", "local-arbitration-1"),
+        ("local-rules", "local-arbitration-2"),
         ("scripted", "arbitration.v1"),
     }
     assert reading.latency_seconds > 0

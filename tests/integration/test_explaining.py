@@ -125,7 +125,7 @@ async def test_a_move_a_return_and_a_retraction_can_be_read_back(worker: Databas
 
     words, explained = await conversation.explain(LISBON)
     assert "It replaced “The user lives in Porto.”, known since 22 Mar 2025 (it held until 23 Mar 2025)." in words
-    assert "The reason, as local-rules (local-arbitration-1) gave it: " in words
+    assert "The reason, as local-rules (local-arbitration-2) gave it: " in words
     replaced = explained.decisions[0]
     assert (replaced.route, replaced.action, replaced.marked) == (Route.ARBITRATE, Action.DELETE, False)
     assert [compared.content for compared in replaced.compared] == [PORTO]

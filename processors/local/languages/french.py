@@ -32,6 +32,16 @@ FRENCH: Final = Language(
         r"au fait|souviens-toi que|rappelle-toi que|merci|malheureusement|heureusement|moi)\b[\s,:;!.]*"
     ),
     split=words(r"(?:,\s*|\s+)(?:et|mais|car)\s+(?=(?:je|j'|mon|ma|mes)\b)|,\s*(?=(?:je|j'|mon|ma)\b)"),
+    contrasts=slots((
+        (r"\bpas seulement (.+?),? mais aussi (?:aux |au |à la |à l'|à )?", r"\1 et "),
+        ((r"\b(je suis (?:très )?allergique (?:aux|au|à) [^,(]+?)(?:,| \(|,? mais| et)(?: mais| et)? pas "
+         r"(aux |au |à la |à l'|à )([^,()]+)\)?"), r"\1; je ne suis pas allergique \2\3"),
+        (r"\b(je ne suis pas allergique (?:aux|au|à) [^,(]+?),? mais (?:seulement )?(aux |au |à la |à l'|à )([^,()]+)",
+         r"\1; je suis allergique \2\3"),
+        (r"\b(je parle [^,(]+?)(?:,| \(|,? mais| et)(?: mais| et)? pas (?!très|bien|trop)(?:l'|le |du )?([^,()]+)\)?",
+         r"\1; je ne parle pas \2"),
+        (r"(?<=\w)(?:,| \(|,? mais)\s*(?:mais |et )?pas (?:aux?|à|le|la|les|en|du|de|dans|chez|l')\b[^,()]+\)?$", ""),
+    )),
     rules=compiled((
         ((r"je n'habite (?:plus|pas) (?P<p>à|en|au|aux) (?P<x>.+)|je ne vis (?:plus|pas) (?P<w>à|en|au|aux) "
          r"(?P<x2>.+)"), "home",

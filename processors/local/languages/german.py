@@ -47,6 +47,17 @@ GERMAN: Final = Language(
                r"übrigens) "),
          r"ich \1 "),
     ),
+    contrasts=slots((
+        (r"\bnicht nur (.+?),? sondern auch (?:gegen |auf )?", r"\1 und "),
+        ((r"\b(ich bin (?:\w+ )?allergisch (?:gegen|auf) [^,(]+?)(?:,| \(|,? aber| und)(?: aber| und| doch)? nicht "
+         r"(?:gegen |auf )?([^,()]+)\)?"), r"\1; ich bin nicht allergisch gegen \2"),
+        ((r"\b(ich (?:bin nicht allergisch|habe keine allergie) (?:gegen|auf) [^,(]+?),? (?:sondern |aber |nur )+"
+         r"(?:gegen |auf )([^,()]+)"),
+         r"\1; ich bin allergisch gegen \2"),
+        ((r"\b(ich (mag|esse|trinke|spreche) [^,(]+?)(?:,| \(|,? aber| und)(?: aber| und| doch)? (?:nicht|keine?n?) "
+         r"(?!(?:sehr|so|gut|viel|oft|immer|mehr|gern|fließend)\b)([^,()]+)\)?"), r"\1; ich \2 kein \3"),
+        (r"(?<=\w)(?:,| \()\s*(?:aber |und )?(?:nicht|kein\w*) [^,()]+\)?$", ""),
+    )),
     rules=compiled((
         (rf"ich (?:wohne|lebe) nicht (?:mehr |länger )?{_WHERE} (?P<x>.+)", "home", ("Der Nutzer wohnt nicht mehr "
          "{p} {x}")),

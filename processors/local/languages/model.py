@@ -103,6 +103,8 @@ class Language:
     spaced: bool = True
     """Words are written with spaces between them."""
     full_stop: str = "."
+    contrasts: tuple[tuple[re.Pattern[str], str], ...] = ()
+    """What is denied beside what is affirmed → each as a clause of its own, or left out. `;` stands between two."""
     reorder: tuple[tuple[re.Pattern[str], str], ...] = ()
     """Word orders that mean the same, brought into the one that the rules know."""
 

@@ -35,8 +35,22 @@ PORTUGUESE: Final = Language(
         r"(?:,\s*|\s+)(?:e|mas|porque|que)\s+(?=(?:eu|moro|vivo|trabalho|sou|tenho|gosto|adoro|odeio|detesto|falo|"
         r"prefiro|estou|não|meu|minha|o meu|a minha|já não|me chamo|chamo-me|agora)\b)|"
         r",\s*(?=(?:eu|moro|vivo|trabalho|sou|tenho|gosto|adoro|odeio|falo|prefiro|estou|meu|minha|o meu|a minha|"
+        r"não (?:moro|vivo|trabalho|sou|tenho|gosto|falo|como|bebo|estou)|"
         r"agora)\b)"
     ),
+    contrasts=slots((
+        (r"\bnão (?=sou só )", ""),
+        (r"\b(?:não )?só (.+?),? mas também (?:aos? |às? |a |d[eoa]s? )?", r"\1 e "),
+        ((r"\b(?<!não )(sou (?:muito )?alérgic([oa]) (?:aos|às|ao|à|a) [^,(]+?)(?:,| \(|,? mas| e)(?: mas| e)? não "
+         r"(?:sou )?(?:aos |às |ao |à |a )?([^,()]+)\)?"), r"\1; não sou alérgic\2 a \3"),
+        (r"\b(não sou alérgic([oa]) (?:aos|às|ao|à|a) [^,(]+?),? (?:mas |sim |só |apenas )+(?:aos|às|ao|à|a) ([^,()]+)",
+         r"\1; sou alérgic\2 a \3"),
+        (r"\b(?<!não )((gosto|falo|como|bebo) [^,(]+?)(?:,| \(|,? mas| e)(?: mas| e)? não ((?:d[eoa]s? )[^,()]+)\)?",
+         r"\1; não \2 \3"),
+        ((r"\b(?<!não )((falo|como|bebo) [^,(]+?)(?:,| \(|,? mas| e)(?: mas| e)? não "
+         r"(?!(?:muito|bem|sempre|mais|gosto|como|bebo|falo|sou|tenho|moro|estou)\b)([^,()]+)\)?"), r"\1; não \2 \3"),
+        (r"(?<=\w)(?:,| \()\s*(?:mas |e )?não (?:n?[oa]s?|em|d[eoa]s?|aos?|às?|para|com) [^,()]+\)?$", ""),
+    )),
     rules=compiled((
         (rf"(?:já não|não) (?:moro|vivo|resido) (?:mais )?{_AT} (?P<x>.+)", "home", "O usuário já não mora {p} {x}"),
         (rf"(?:moro|vivo|resido|estou (?:a (?:viver|morar)|morando|vivendo)) {_AT} (?P<x>.+)", "home",

@@ -6,14 +6,18 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+from processors.dates import later
 from processors.local.draft import Draft, Said
 from processors.local.languages.model import KINDS, Kind, Language
 from processors.local.lexicon import key
-from processors.local.moments import end_of, start_of
+from processors.local.moments import SHORTLY_AFTER, end_of, start_of
 from processors.local.times import Span, timed
+from processors.local.words import subject_of_one
 
 _LONGEST: Final = 300
 """Characters of a clause that the rules look at."""
+
+_APART: Final = "; "
 
 _QUOTED: Final = re.compile(r"[\"„“”«»「『‚].{2,}[\"“”«»」』]|(?<!\w)'[^']{3,}'(?!\w)")
 _NO_PLACE: Final = frozenset(
@@ -34,7 +38,10 @@ def statements(language: Language, sentence: str, local: datetime) -> list[Said]
     if not language.speaking.search(sentence) or language.silent.search(sentence) or _QUOTED.search(sentence):
         return []
     found: list[Said] = []
-    for part in language.split.split(sentence)[:20]:
+    for pattern, apart in language.contrasts:
+        sentence = pattern.sub(apart, sentence, count=1)
+    parts = [part for whole in sentence.split(_APART) for part in language.split.split(whole)]
+    for part in parts[:20]:
         if part and (said := statement(language, part, local, subject=language.subject if found else "")):
             found.append(said)
     return found
@@ -175,8 +182,19 @@ def _draft(
         attribute=of.attribute.format(x=key(value), w=key(what)) if of.attribute else None,
         confidence=confidence,
         since=since,
-        expires_at=end_of(when.span, local) if when is not None and of.category == "temporary" else None,
+        expires_at=_ends(of, category, when, local),
     )
+
+
+def _ends(of: Kind, category: str, when: _When | None, local: datetime) -> datetime | None:
+    """When a passing state is over, and a plan is no longer worth keeping."""
+    if when is None:
+        return None
+    if of.category == "temporary":
+        return end_of(when.span, local)
+    ahead = category == "event" and when.span.start > local.date()
+    last = end_of(when.span, local) if ahead else None
+    return later(last, SHORTLY_AFTER) if last is not None else None
 
 
 def _of_relative(
@@ -197,17 +215,24 @@ def _of_relative(
         if slot := pattern.search(rest):
             attribute = name.format(x=key(slot.groupdict().get("x") or ""))
             break
+    name = _named(rest[slot.end() :]) if attribute == "name" and slot is not None else ""
     if when is not None and attribute is None:
         text = f"{text} {_date(language, when)}" if language.spaced else f"{text}{_date(language, when)}"
     yield Draft(
         text=f"{text}{language.full_stop}",
         category="relational",
         importance=6,
-        subject=f"user's {one}",
+        subject=subject_of_one(one, name),
         attribute=attribute,
         confidence=confidence,
         since=start_of(when.span, local) if when is not None and attribute is not None else None,
     )
+
+
+def _named(rest: str) -> str:
+    """The name behind "is called": with its capital, or in a script that has none."""
+    found = re.match(r"\W*(?:se\b|是|ا\b)?\W*(?:هو\b|هي\b)?\W*(?P<name>[\w'-]+)", rest)
+    return found["name"] if (found and found["name"] != found["name"].lower()) or (found and not rest.isascii()) else ""
 
 
 def _proper(value: str, clause: str) -> bool:

@@ -37,6 +37,16 @@ SPANISH: Final = Language(
         r"ya no)\b)|"
         r",\s*(?=(?:yo|vivo|trabajo|soy|tengo|me|adoro|odio|hablo|prefiero|estoy|mi|ahora)\b)"
     ),
+    contrasts=slots((
+        (r"\bno s[oó]lo (.+?),? sino también (?:a las |a los |a la |al |a )?", r"\1 y "),
+        ((r"\b(?<!no )(soy (?:muy )?alérgic([oa]) (?:al|a) [^,(]+?)(?:,| \(|,? pero| y)(?: pero| y)? no "
+         r"(?:soy )?(al |a )([^,()]+)\)?"), r"\1; no soy alérgic\2 \3\4"),
+        (r"\b(no soy alérgic([oa]) (?:al|a) [^,(]+?),? (?:sino|pero sí) (?:solo |sólo )?(al |a )([^,()]+)",
+         r"\1; soy alérgic\2 \3\4"),
+        (r"\b(?<!no )((me gustan?) [^,(]+?)(?:,| \(|,? pero| y)(?: pero| y)? no ((?:el|la|los|las) [^,()]+)\)?",
+         r"\1; no \2 \3"),
+        (r"(?<=\w)(?:,| \()\s*(?:pero |y )?no (?:en|el|la|los|las|al?|del?|con) [^,()]+\)?$", ""),
+    )),
     rules=compiled((
         (r"ya no vivo en (?P<x>.+)|no vivo (?:más )?en (?P<x2>.+)", "home", "El usuario ya no vive en {x}"),
         ((r"(?:vivo|resido|estoy viviendo) en (?P<x>.+)|(?:me mudé|nos mudamos|me he mudado)(?: de(?:sde)? .+?)? a "

@@ -165,6 +165,108 @@ def test_a_merged_text_that_leaves_out_what_is_new_is_refused() -> None:
     assert "it loses what is new" in str(judged.complaint)
 
 
+@pytest.mark.parametrize(
+    ("known", "new", "merged"),
+    [
+        ("is 34 years old", "is 35 years old", "is 35 years old"),
+        ("has a budget of 500 dollars", "has a budget of 5,000 dollars", "has a budget of 5,000 dollars"),
+        ("takes 5 mg of aspirin since 2019", "takes 10 mg of aspirin", "takes 10 mg of aspirin since 2019"),
+        ("lives in Porto", "lives in Lisbon", "lives in Lisbon"),
+        ("works at Acme", "moved to Globex and works at Globex", "works at Globex"),
+        ("is not allergic to penicillin", "has asthma", "is not allergic to penicillin and has asthma"),
+        ("has 2 cats", "has 3 dogs", "has 2 cats and 3 dogs"),
+        ("has 2 cats", "has 3 cats", "has 3 cats"),
+        ("is allergic to nuts", "is not allergic to milk", "is allergic to nuts but not to milk"),
+        ("is allergic to nuts", "is not allergic to milk", "is allergic to nuts and not allergic to milk"),
+        ("does not have a dog", "has a dog called Rex", "has a dog called Rex"),
+        ("does not like tea", "likes coffee", "likes coffee but does not like tea"),
+        ("does not like tea", "likes coffee", "likes coffee but not tea"),
+        ("has a meeting on Tuesday at 10", "has a meeting on Thursday at 10", "has a meeting on Thursday at 10"),
+        ("weighs 70 kg", "weighs 154 lb", "weighs 154 lb"),
+        ("is 34 years old", "has 2 cats", "has 2 cats and is 34 years old"),
+        ("is 34 years old", "has 2 cats", "is 34 years old and has 2 cats"),
+        ("plays chess", "plays chess on Mondays", "plays chess on Mondays"),
+        ("earns $5,000", "earns $6,000", "earns $6,000"),
+        ("lives in New York", "lives in Los Angeles", "lives in Los Angeles"),
+        ("works at Acme as a nurse", "works at Acme in Porto", "works at Acme in Porto as a nurse"),
+        ("does not eat meat", "does not eat fish", "does not eat meat or fish"),
+        ("is 34 years old", "is 35", "is 35 years old"),
+        ("ran 10 km in 50 minutes", "likes running", "likes running and ran 10 km in 50 minutes"),
+        ("has a son called Tom", "has a daughter called Eva", "has a son called Tom and a daughter called Eva"),
+        ("pays 900 euros of rent", "pays 950 euros of rent", "pays 950 euros of rent"),
+        ("is vegan", "is not vegan", "is not vegan"),
+        ("is not vegan", "is vegetarian", "is vegetarian but not vegan"),
+        ("wakes up at 7:00", "wakes up at 6:30", "wakes up at 6:30"),
+        ("no longer lives in Porto", "lives in Lisbon", "lives in Lisbon and no longer in Porto"),
+        ("has no cats", "has 2 dogs", "has 2 dogs and no cats"),
+    ],
+)
+def test_a_merged_text_may_put_the_new_in_the_place_of_the_known(known: str, new: str, merged: str) -> None:
+    assert updated(f"The user {merged}.", known=f"The user {known}.", new=f"The user {new}.").taken == 1
+
+
+@pytest.mark.parametrize(
+    ("known", "new", "merged"),
+    [
+        ("takes 5 mg of aspirin since 2019", "takes aspirin", "takes aspirin"),
+        ("takes 5 mg of aspirin since 2019", "takes aspirin at night", "takes aspirin at night"),
+        ("takes 5 mg of aspirin since 2019", "takes 10 mg of aspirin", "takes 10 mg of aspirin"),
+        ("is not allergic to penicillin", "has asthma", "is allergic to penicillin and has asthma"),
+        ("has asthma", "is not allergic to penicillin", "is allergic to penicillin and has asthma"),
+        ("has 2 cats", "has 3 dogs", "has 3 cats and 2 dogs"),
+        ("is not allergic to penicillin", "has asthma", "has asthma"),
+        ("is 34 years old", "has 3 cats", "has 3 cats"),
+        ("is 34", "is 5 feet tall", "is 5 feet tall"),
+        ("works at Acme", "lives in Lisbon", "lives in Lisbon"),
+        ("was born in Porto", "lives in Lisbon", "lives in Lisbon"),
+        ("lives in Porto and works in Braga", "lives in Lisbon", "lives in Lisbon"),
+        ("weighs 70 kg and has 2 cats", "has 3 cats", "has 3 cats"),
+        ("has a sister called Ana", "has a brother called Ben", "has a brother called Ana and a sister called Ben"),
+        ("has a meeting at 10:00 with Ana", "has a meeting with Ana about taxes", "has a meeting with Ana about taxes"),
+        ("cannot eat gluten", "likes bread", "can eat gluten and likes bread"),
+        ("has 3 sons and 1 daughter", "has 2 cats", "has 1 son and 3 daughters and 2 cats"),
+        ("ran 10 km in 50 minutes", "likes running", "ran 50 km in 10 minutes and likes running"),
+        ("has a son called Tom", "has a daughter called Eva", "has a daughter called Eva"),
+        ("is vegan", "is not vegan", "is vegan"),
+        ("is not vegan", "is vegetarian", "is vegetarian and vegan"),
+        ("drinks 2 coffees a day", "drinks 3 coffees", "drinks 3 coffees"),
+        ("dislikes tea", "has a dog", "likes tea and has a dog"),
+        ("is allergic to nuts", "is not allergic to milk", "is not allergic to nuts and is allergic to milk"),
+        ("does not eat meat or fish", "has a dog", "eats fish and has a dog"),
+        ("does not eat meat or fish", "has a dog", "eats meat and has a dog"),
+        ("takes 5 mg of aspirin", "takes 10 mg of ibuprofen", "takes 10 mg of aspirin and 5 mg of ibuprofen"),
+        ("never smokes", "drinks wine", "smokes and drinks wine"),
+        ("is unable to swim", "has a dog", "is able to swim and has a dog"),
+        ("likes tea", "does not like coffee", "likes coffee and does not like tea"),
+        ("has two cats", "has three dogs", "has three cats and two dogs"),
+        ("moved to Porto in 2019", "works at Acme", "lives in Porto and works at Acme"),
+    ],
+)
+def test_a_merged_text_that_loses_or_turns_round_what_was_known_is_refused(known: str, new: str, merged: str) -> None:
+    judged = updated(f"The user {merged}.", known=f"The user {known}.", new=f"The user {new}.")
+    assert (judged.taken, judged.refused) == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("known", "new", "merged", "taken"),
+    [
+        ("Rex is 5 and Max is 7.", "Max likes fish.", "Rex is 7 and Max is 5 and likes fish.", 0),
+        ("Rex is 5 and Max is 7.", "Max is 8.", "Rex is 5 and Max is 8.", 1),
+        ("Der Nutzer mag Tee nicht.", "Der Nutzer hat einen Hund.", "Der Nutzer mag Tee und hat einen Hund.", 0),
+        ("Der Nutzer mag Tee nicht.", "Der Nutzer hat einen Hund.", "Der Nutzer mag Tee nicht und hat einen Hund.", 1),
+        ("O usuário não come carne.", "O usuário tem um cão.", "O usuário come carne e tem um cão.", 0),
+        ("O usuário não come carne.", "O usuário tem um cão.", "O usuário não come carne e tem um cão.", 1),
+        ("O usuário mora no Porto.", "O usuário tem um cão.", "O usuário mora no Porto e tem um cão.", 1),
+        ("用户对牛奶不过敏。", "用户有哮喘。", "用户对牛奶过敏，有哮喘。", 0),
+        ("用户对牛奶不过敏。", "用户对坚果过敏。", "用户对坚果过敏，对牛奶不过敏。", 1),
+        ("用户34岁。", "用户35岁。", "用户35岁。", 1),
+        ("المستخدم لا يحب الشاي.", "المستخدم يحب القهوة.", "المستخدم يحب القهوة ولا يحب الشاي.", 1),
+    ],
+)
+def test_what_was_known_is_kept_in_every_language(known: str, new: str, merged: str, taken: int) -> None:
+    assert updated(merged, known=known, new=new).taken == taken
+
+
 def test_a_merger_into_the_known_text_where_nothing_differs_is_a_noop() -> None:
     judged = updated("the user likes tea", known="The user likes tea.", new="The user likes the tea!")
     assert judged.judgements[0][id_of("The user likes tea.")] == Judgement(Action.NOOP, "Both.")

@@ -59,6 +59,48 @@ STATED = [
     ("I'm severely allergic to peanuts.", ["The user is allergic to peanuts."]),
     ("I have a peanut allergy.", ["The user is allergic to peanuts."]),
     ("I'm not allergic to peanuts anymore", ["The user is not allergic to peanuts."]),
+    ("I'm allergic to nuts, not to milk.", ["The user is allergic to nuts.", "The user is not allergic to milk."]),
+    (
+        "I'm allergic to penicillin, not to aspirin.",
+        ["The user is allergic to penicillin.", "The user is not allergic to aspirin."],
+    ),
+    (
+        "I'm allergic to shellfish but not to fish.",
+        ["The user is allergic to shellfish.", "The user is not allergic to fish."],
+    ),
+    ("I'm allergic to nuts (not to milk).", ["The user is allergic to nuts.", "The user is not allergic to milk."]),
+    (
+        "I'm not only allergic to nuts but also to milk.",
+        ["The user is allergic to nuts.", "The user is allergic to milk."],
+    ),
+    ("I'm not allergic to nuts but to milk.", ["The user is not allergic to nuts.", "The user is allergic to milk."]),
+    (
+        "I'm allergic to neither nuts nor milk.",
+        ["The user is not allergic to nuts.", "The user is not allergic to milk."],
+    ),
+    ("I'm allergic to nuts, but milk is fine.", ["The user is allergic to nuts."]),
+    ("I like tea, not coffee.", ["The user likes tea.", "The user dislikes coffee."]),
+    ("I like tea, not too sweet.", ["The user likes tea."]),
+    ("I'm allergic to milk, not just intolerant.", ["The user is allergic to milk."]),
+    ("I'm allergic to nuts, although not severely.", ["The user is allergic to nuts."]),
+    (
+        "I'm no longer allergic to nuts but still to milk.",
+        ["The user is not allergic to nuts.", "The user is allergic to milk."],
+    ),
+    ("I like neither tea nor coffee.", ["The user dislikes tea.", "The user dislikes coffee."]),
+    ("I don't eat meat but fish is fine.", ["The user does not eat meat."]),
+    ("I love dogs but not big ones.", ["The user loves dogs but not big ones."]),
+    ("I speak French, but not very well.", ["The user speaks French."]),
+    ("I speak French but not German.", ["The user speaks French.", "The user does not speak German."]),
+    ("I eat fish but not meat.", ["The user eats fish.", "The user does not eat meat."]),
+    ("I have a dog, not a cat.", ["The user has a dog.", "The user does not have a cat."]),
+    ("I live in Porto, not in Lisbon.", ["The user lives in Porto."]),
+    ("I slowly recover from surgery.", ["The user slowly recovers from surgery."]),
+    ("I barely speak German.", ["The user barely speaks German."]),
+    ("I secretly write poems.", ["The user secretly writes poems."]),
+    ("The doctor says I'm no longer allergic to peanuts.", ["The user is not allergic to peanuts."]),
+    ("My doctor told me that I'm allergic to penicillin.", ["The user is allergic to penicillin."]),
+    ("The doctor said I was allergic to penicillin.", ["The user is allergic to penicillin."]),
     ("I'm vegetarian", ["The user is vegetarian."]),
     ("I'm not vegan", ["The user is not vegan."]),
     ("I don't eat meat.", ["The user does not eat meat."]),
@@ -111,6 +153,14 @@ NOT_STATED = [
     'My boss said "I live in Madrid".',
     "My boss told me he works at Google.",
     "She said 'I am allergic to nuts'",
+    'The doctor said: "I am allergic to nuts"',
+    "He said: I am allergic to nuts.",
+    "Ana said I live in Rome.",
+    "The song says I live in Rome.",
+    "My wife says I snore.",
+    "People think I'm a doctor.",
+    "Nobody told me that I'm allergic to nuts.",
+    "She never said that I'm allergic to nuts.",
     "> I live in Rome",
     "Where do I live?",
     "Do you think I should move to Berlin?",
@@ -176,7 +226,7 @@ def test_what_might_be_does_not_take_the_slot_of_what_is() -> None:
         ("I work at Acme.", "user", "employer"),
         ("I'm allergic to peanuts.", "user", "allergy_peanuts"),
         ("My sister lives in Porto.", "user's sister", "home_city"),
-        ("My dog is called Rex.", "user's dog", "name"),
+        ("My dog is called Rex.", "user's dog rex", "name"),
         ("I love sushi.", "user", "likes_sushi"),
         ("I hate sushi.", "user", "likes_sushi"),
     ],
@@ -267,3 +317,21 @@ def test_no_text_whatever_breaks_the_rules(text: str) -> None:
 
 def test_a_sentence_that_is_repeated_in_a_turn_is_one_fact() -> None:
     assert len(read("I live in Lisbon. " * 1_000).facts) == 1
+
+
+@pytest.mark.parametrize(
+    ("said", "category"),
+    [
+        ("I eat fish now.", "fact"),
+        ("I cook fish every Friday.", "fact"),
+        ("I fish every weekend.", "fact"),
+        ("I walk my dog every day.", "relational"),
+    ],
+)
+def test_an_animal_on_the_plate_is_nobody_around_the_user(said: str, category: str) -> None:
+    assert only(said).category == category
+
+
+def test_what_others_say_of_the_user_is_a_little_less_sure() -> None:
+    assert only("My doctor told me I'm allergic to cats.").confidence == 0.80
+    assert only("My wife thinks I'm allergic to cats.").confidence == 0.60
