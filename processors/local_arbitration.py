@@ -47,7 +47,7 @@ _FILLING: Final = """
     o os um uma de do da dos das em na que é está tem seu sua usuário usuária
     der die das ein eine einen einem einer des den dem ist sind hat haben zu im nutzer nutzerin
     el la los las un una del en es tiene su usuario usuaria le les une du et est sa utilisateur
-    用 户 المستخدم المستخدمة
+    用 户 再 还 了 的 是 已 经 就 也 المستخدم المستخدمة
 """
 _ABOUT_NOTHING: Final = frozenset(_FILLING.split())
 """Words that do not say what a statement is about."""

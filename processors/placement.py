@@ -135,12 +135,16 @@ def _why_outranked(statement: Statement) -> str:
 
 
 def _added(statement: Statement, proposal: Proposal, retire: Sequence[Known], lines: Lines, now: datetime) -> Placed:
-    """A new live memory, in place of what it retires. In place of a plan, it ends what the plan was to end."""
-    begins_at = statement.begins_at
+    """A new live memory, in place of what it retires. In place of a plan, it ends what the plan was to end; what holds
+    now leaves a plan for later alone, and ends when that begins."""
+    begins_at, text = statement.begins_at, proposal.text or statement.text
+    plans = [known for known in retire if known.valid_from > now >= begins_at and _is_another(known, text)]
+    retire = [known for known in retire if known not in plans]
     retire = [*retire, *_freed(retire, lines, now)]
     add = Addition(
-        text=proposal.text or statement.text,
+        text=text,
         valid_from=begins_at,
+        valid_to=min((plan.valid_from for plan in plans), default=None),
         supersedes=retire[0].id if retire else None,
         restates=_id(proposal.restates),
     )
@@ -157,17 +161,15 @@ def _added(statement: Statement, proposal: Proposal, retire: Sequence[Known], li
     )
 
 
+def _is_another(known: Known, text: str) -> bool:
+    return normalized(known.content) != normalized(text)
+
+
 def _freed(gone: Sequence[Known], lines: Lines, now: datetime) -> list[Known]:
     """What was to end because of plans that are `gone` now, before they began, and is not gone itself."""
-    known = {member.id: member for plan in gone if plan.valid_from > now for member in lines.of(plan)}
-    begins = {plan.supersedes: plan.valid_from for plan in gone if plan.valid_from > now}
     ids = {member.id for member in gone}
-    return [
-        member
-        for each, begin in begins.items()
-        if each is not None and (member := known.get(each)) is not None and member.live
-        if member.id not in ids and member.valid_to == begin
-    ]
+    freed = {member.id: member for plan in gone if plan.valid_from > now for member in lines.ending_for(plan)}
+    return [member for member in freed.values() if member.id not in ids]
 
 
 def _unplanned(known: Known, gone: Sequence[Known], now: datetime) -> Known:

@@ -90,6 +90,17 @@ class Lines:
                     waiting.append(other)
         return sorted(found.values(), key=lambda member: (member.order, member.id))
 
+    def ending_for(self, plan: Known) -> list[Known]:
+        """What is to end when `plan` begins, and is live until then."""
+        return [
+            member
+            for member in self._known.values()
+            if member.live
+            and member.id != plan.id
+            and member.valid_to == plan.valid_from
+            and (member.id == plan.supersedes or (plan.slot is not None and member.slot == plan.slot))
+        ]
+
     def heads(self, memory: Known) -> tuple[Known, ...]:
         """What now stands where `memory` stood: the members of its line that nothing has replaced."""
         return tuple(

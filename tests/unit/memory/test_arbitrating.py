@@ -465,6 +465,17 @@ async def test_a_plan_that_is_said_to_hold_already_holds() -> None:
     assert story.one(LISBON).valid_to == hours(3)
 
 
+async def test_what_holds_now_leaves_a_plan_alone_and_ends_when_it_begins() -> None:
+    story = OwnerStory(now=hours(10))
+    story.arbitrator.judge(BERLIN, Action.DELETE)
+    await story.say(BERLIN, at=1, slot=HOME, valid_from=hours(500))
+    await story.say(LISBON, at=2, slot=HOME)
+    assert story.live() == [BERLIN, LISBON]
+    assert (story.one(LISBON).valid_to, story.one(BERLIN).valid_to) == (hours(500), None)
+    await story.say(BERLIN, at=3, slot=HOME, retracts=True)
+    assert (story.live(), story.one(LISBON).valid_to) == ([LISBON], None)
+
+
 async def test_what_is_revived_in_a_window_is_weighed_against_what_follows_in_it() -> None:
     story = OwnerStory()
     story.arbitrator.judge(PORTO, Action.DELETE)
