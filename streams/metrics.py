@@ -121,6 +121,34 @@ class WorkerMetrics:
         self.dropped_facts.labels(reason.value).inc(count)
 
 
+class RelayMetrics:
+    """What a worker counts of its relay."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._published = Counter("mnemo_published_changes", "Changes put on `changes.v1`", registry=registry)
+        self._shards = Gauge("mnemo_relay_shards", "Shards of the outbox that this worker holds", registry=registry)
+        self._waiting = Gauge(
+            "mnemo_outbox_pending_changes",
+            "Changes of the shards held that are not published yet",
+            registry=registry,
+        )
+        self._oldest_age = Gauge(
+            "mnemo_outbox_oldest_age_seconds",
+            "Time since the oldest of them was made; 0 when there is none",
+            registry=registry,
+        )
+
+    def published(self, changes: int) -> None:
+        """Changes are out."""
+        self._published.inc(changes)
+
+    def waiting(self, shards: int, pointers: int, oldest_seconds: float) -> None:
+        """What waits in the shards that are held."""
+        self._shards.set(shards)
+        self._waiting.set(pointers)
+        self._oldest_age.set(oldest_seconds)
+
+
 class DecisionMetrics:
     """What a worker counts of decisions."""
 

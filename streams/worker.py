@@ -24,6 +24,7 @@ from runtime.settings import InvalidSettings, Settings
 from store.database import Database
 from store.migrate import check as check_schema
 from store.models import ModelKeys
+from store.outbox import OutboxRepository
 from store.owners import OwnerRepository
 from store.retention import BITE, TurnRetention
 from store.turns import TurnRepository
@@ -31,12 +32,13 @@ from streams.delivery import Handle, Lanes, Limits, Retry, windows_of_one
 from streams.faust_stage import Flow, Stage, StageApp, make_app
 from streams.handlers import Extract, Reconcile
 from streams.kafka import client_options
-from streams.metrics import DecisionMetrics, StageMetrics, WorkerMetrics
+from streams.metrics import DecisionMetrics, RelayMetrics, StageMetrics, WorkerMetrics
 from streams.outlet import Outlet
 from streams.parking import Parker
 from streams.ports import Embedder
+from streams.relay import Relay
 from streams.stopping import Stopping
-from streams.topics import CANDIDATES, PARKED, TURNS, missing_topics, topic_name
+from streams.topics import CANDIDATES, CHANGES, PARKED, TURNS, missing_topics, topic_name
 from streams.windows import SessionWindows
 
 _log = structlog.get_logger(__name__)
@@ -50,6 +52,8 @@ _PROBE_SECONDS: Final = 3.0
 _FLOWS: Final = {"extract": Flow(poll_records=12, buffer=64), "reconcile": Flow(poll_records=48, buffer=256)}
 _SOURCES: Final = {"extract": TURNS, "reconcile": CANDIDATES}
 _NEEDS: Final = {"extract": (TURNS, CANDIDATES, PARKED), "reconcile": (CANDIDATES, PARKED)}
+
+_RELAY_BATCH_BYTES: Final = 256 * 1024
 
 _Result = TypeVar("_Result")
 
@@ -139,7 +143,22 @@ class _WorkerProcess:
         looking = asyncio.get_running_loop().create_task(self._look(database))
         self._stack.callback(looking.cancel)
         await self._let_go_of_turns()
+        await self._relay_changes()
         return apps
+
+    async def _relay_changes(self) -> None:
+        """Beside the stages, whichever they are: every worker takes its share of the outbox."""
+        settings = self._settings
+        if settings.postgres_dsn is None:
+            return
+        dsn = settings.postgres_dsn.get_secret_value()
+        timer = await self._once_there("Postgres", lambda: Database.open(dsn, role="mnemo_timer", pool_size=1))
+        self._stack.push_async_callback(timer.close)
+        options = client_options(settings) | {"max_batch_size": _RELAY_BATCH_BYTES}
+        outlet = await self._stack.enter_async_context(Outlet(options, client_id="mnemo-relay"))
+        topic = topic_name(settings, CHANGES)
+        relay = Relay(OutboxRepository(timer), outlet, topic=topic, observer=RelayMetrics(self._registry))
+        await self._stack.enter_async_context(relay)
 
     async def _let_go_of_turns(self) -> None:
         """Now and then the log of turns loses what is past its retention."""
@@ -168,7 +187,7 @@ class _WorkerProcess:
 
     async def _check_topics(self) -> None:
         settings = self._settings
-        needed = sorted({topic for name in self._names for topic in _NEEDS[name]})
+        needed = sorted({topic for name in self._names for topic in _NEEDS[name]} | {CHANGES})
         missing = await self._once_there("Kafka", lambda: missing_topics(settings, needed))
         if missing:
             raise TopicsMissing(f"these topics do not exist: {', '.join(missing)}; `mnemo topics` creates them")

@@ -9,21 +9,26 @@ import msgspec
 from mnemostream.schema import turn_json_schema
 
 from processors.facts import Window
+from processors.feed import ChangeJson
 
 
 def schemas() -> dict[str, dict[str, Any]]:
     """By topic, without its prefix. `parked.v1` has none: its values are what stood on other topics, byte for byte."""
-    return {"turns.v1": turn_json_schema(), "candidates.v1": _candidates()}
+    return {
+        "turns.v1": turn_json_schema(),
+        # Internal: written by extract, read by reconcile. Embeddings are little-endian float32 in base64.
+        "candidates.v1": _schema("candidates.v1", Window),
+        "changes.v1": _schema("changes.v1", ChangeJson),
+    }
 
 
-def _candidates() -> dict[str, Any]:
-    """Internal: written by extract, read by reconcile. Embeddings are little-endian float32 in base64."""
-    schema = msgspec.json.schema(Window)
+def _schema(title: str, kind: type[msgspec.Struct]) -> dict[str, Any]:
+    schema = msgspec.json.schema(kind)
     for described in schema["$defs"].values():
         if "description" in described:
             # Python 3.13 takes the indentation out of docstrings, earlier ones leave it in.
             described["description"] = inspect.cleandoc(described["description"])
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "candidates.v1", **schema}
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": title, **schema}
 
 
 def rendered(schema: dict[str, Any]) -> str:
