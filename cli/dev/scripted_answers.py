@@ -123,6 +123,8 @@ def scripted_judgements(prompts: Sequence[str]) -> list[JudgementAnswer]:
         [[DELETE #7]]                                                for number 7, whether or not it was offered
 
     `[[UPDATE]]` without a text is the rule's breach that it looks like. Markers in a known text say nothing.
+    In lower case they say the same, and `[[update: …]]` wants it: a word in capitals counts as a name of the new text,
+    which a merged one must not lose; nor the number in `[[near 0.9 …]]`.
     """
     pairs = next(filter(None, map(_PAIRS.search, reversed(prompts))), None)
     found: list[JudgementAnswer] = []
