@@ -25,6 +25,7 @@ from processors.normalization import text_hash
 from processors.records import Owner, Place
 from processors.router import Thresholds
 from processors.vectors import Vector, unpack
+from runtime.failpoints import Failpoint, reach
 
 ROUNDS: Final = 3
 """How often a decision is made again because the owner changed meanwhile, before it is made under the owner's lock."""
@@ -88,7 +89,9 @@ class Reconciler:
         turn_ids = [turn.id for turn in window.turns]
         for _ in range(ROUNDS):
             look = await self._store.look(owner, probes, model=model, turn_ids=turn_ids, run=window.run)
+            reach(Failpoint.RECONCILE_LOOKED)
             await hearing.complete(look)
+            reach(Failpoint.RECONCILE_HEARD)
             commit = deciding.commit(look, hearing.heard)
             if commit is None:
                 return

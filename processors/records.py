@@ -113,3 +113,5 @@ class Parking:
     attempts: int
     owner: Owner | None = None
     turn_ids: tuple[str, ...] = ()
+    run: int = 0
+    """The reading that could not be made of it; 0 is the first."""

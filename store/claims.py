@@ -35,7 +35,8 @@ _CLAIM: Final[LiteralString] = """
         WHERE me.version = $3
         ON CONFLICT (owner_key, turn_id, run) DO UPDATE
         SET outcome = 'STORED', topic = EXCLUDED.topic, "partition" = EXCLUDED."partition",
-            "offset" = EXCLUDED."offset", received_at = EXCLUDED.received_at, decided_at = clock_timestamp()
+            "offset" = EXCLUDED."offset", received_at = EXCLUDED.received_at, decided_at = clock_timestamp(),
+            tx = pg_current_xact_id(), was_parked = true
         WHERE ledger.outcome = 'PARKED'
         RETURNING turn_id
     ), marked AS (

@@ -5,12 +5,15 @@ from typing import TYPE_CHECKING, Any, Final, LiteralString, assert_never
 from processors.effects import Commit, RequestId
 from processors.records import Owner
 from processors.routing import Route
+from runtime.failpoints import Failpoint, reach
 from store.claims import Stale, claim
 from store.forgetting import scrub_messages
 from store.plans import Need, Plan, Rests, Step, decision_row, needs, planned
 from store.vectors import by_width
 
 if TYPE_CHECKING:
+    import asyncpg
+
     from store.database import Connection
 
 # The memories that are confirmed, revived or retired, as they are, with what they rest on among the turns.
@@ -272,6 +275,12 @@ class CommitWriter:
     async def write(self, version: int) -> None:
         """Write everything, or raise Stale."""
         me = await claim(self._connection, self._owner, version, self._commit)
+        reach(Failpoint.STORE_CLAIMED)
+        await self._effects(me)
+        reach(Failpoint.STORE_WRITTEN)
+
+    async def _effects(self, me: "asyncpg.Record") -> None:
+        """Everything but the ledger."""
         owner_key: int = me["owner_key"]
         effects = self._commit.effects
         if not effects:

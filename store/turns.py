@@ -176,7 +176,9 @@ class TurnRepository:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def begin(self, owner: Owner, turns: Sequence[AcceptedTurn], *, context_messages: int = 6) -> Begun:
+    async def begin(
+        self, owner: Owner, turns: Sequence[AcceptedTurn], *, run: int = 0, context_messages: int = 6
+    ) -> Begun:
         """Write the turns of `owner` that are new as pending, and say of each what is known of it.
 
         turns: at least one, of one session, in order. context: the session's last messages before the first of them.

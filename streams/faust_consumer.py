@@ -7,7 +7,7 @@ Both are pinned exactly. What each override is for is said beside it, with what 
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, ClassVar
 
 import structlog
@@ -26,6 +26,7 @@ lenient_headers.install()
 
 Revoking = Callable[[], Awaitable[None]]
 Assigning = Callable[[], None]
+Committed = Callable[[], None]
 
 
 class CoordinationDead(Exception):
@@ -90,6 +91,7 @@ class StageConsumer(Consumer):
 
     revoking: Revoking | None = None
     assigning: Assigning | None = None
+    committed: Committed | None = None
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -130,6 +132,13 @@ class StageConsumer(Consumer):
         """Fetch `partition` again."""
         self._held.discard(partition)
         self.on_buffer_drop(partition)
+
+    @override
+    async def _commit_offsets(self, offsets: Mapping[TP, int], start_new_transaction: bool = True) -> bool:
+        done = await super()._commit_offsets(offsets, start_new_transaction)
+        if done and self.committed is not None:
+            self.committed()
+        return done
 
     @override
     def on_buffer_drop(self, tp: TP) -> None:

@@ -20,6 +20,7 @@ from faust.types import TP, EventT, Message, StreamT
 from faust.types.transports import TransportT
 from typing_extensions import override
 
+from runtime.failpoints import Failpoint, reach
 from runtime.settings import Settings
 from streams.delivery import Assignment, Lanes, Record
 from streams.faust_consumer import CoordinationDead, StageConsumer, StageTransport
@@ -37,6 +38,10 @@ _DEAF_SECONDS: Final = 30.0
 """When the consumer's thread has not answered for so long, it is dead."""
 _NEVER_SECONDS: Final = 30 * 24 * 60 * 60.0
 """`broker_max_poll_interval`: a stage that waits out an outage stays in its group. Its thread sends the heartbeats."""
+
+
+_ACKED: Final = {"extract": Failpoint.EXTRACT_ACKED, "reconcile": Failpoint.RECONCILE_ACKED}
+_COMMITTED: Final = {"extract": Failpoint.EXTRACT_COMMITTED, "reconcile": Failpoint.RECONCILE_COMMITTED}
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +86,7 @@ class Stage:
         self._partitions: frozenset[TP] | None = None
         self._calm = asyncio.Event()
         self._stopping = False
+        self._acked = _ACKED.get(name)
 
     @property
     def _rebalancing(self) -> bool:
@@ -146,7 +152,12 @@ class Stage:
             return
         record = record_of(message)
         message.value = None  # the record has it; the message waits for its ack
-        await self.lanes.submit(record, assignment, partial(app.stage_consumer.finish, message))
+        await self.lanes.submit(record, assignment, partial(self._ack, app, message))
+
+    def _ack(self, app: "StageApp", message: Message) -> None:
+        app.stage_consumer.finish(message)
+        if self._acked is not None:
+            reach(self._acked)
 
     def hold(self, topic: str, partition: int) -> None:
         """Fetch no more of it for now."""
@@ -157,6 +168,12 @@ class Stage:
         """Fetch it again."""
         if self.app is not None:
             self.app.stage_consumer.release(TP(topic, partition))
+
+    def committed(self) -> None:
+        """An offset was committed."""
+        failpoint = _COMMITTED.get(self.name)
+        if failpoint is not None:
+            reach(failpoint)
 
     def crash(self, error: BaseException) -> None:
         """Something in the delivery itself is broken: end the process rather than go on half."""
@@ -215,6 +232,7 @@ class StageApp(faust.App):
         await super().on_start()
         consumer = self.stage_consumer
         consumer.revoking, consumer.assigning = self.stage.revoke, self.stage.begin
+        consumer.committed = self.stage.committed
         self._watching = self.add_future(self._watch())
 
     @override

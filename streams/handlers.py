@@ -20,9 +20,10 @@ from processors.memories import CLOCK_SKEW
 from processors.records import AcceptedTurn, AppProfile, Begun, ContextMessage, Owner, TurnStatus
 from processors.small_talk import needs_no_reading
 from processors.vectors import pack
+from runtime.failpoints import Failpoint, reach
 from streams.delivery import Record
 from streams.ports import Embedder, Publisher, Reader, Reconciling, TurnLog
-from streams.records import candidate_headers, candidate_key, read_turn, read_window
+from streams.records import candidate_headers, candidate_key, place_of, read_turn, read_window
 
 
 class ExtractObserver(Protocol):
@@ -81,18 +82,22 @@ class Extract:
         Again: turns that took effect meanwhile are passed over, the others are read again. Raises Rejected where the
         record is no turn, uses a known id for other messages, or the model cannot make anything of it; Unavailable.
         """
+        reach(Failpoint.EXTRACT_TAKEN)
         accepted = [await self._accepted(record) for record in records]
         owner = Owner(accepted[0].turn.app, accepted[0].turn.owner)
         begun = await self._turns.begin(owner, accepted)
+        reach(Failpoint.EXTRACT_BEGUN)
         open_turns = self._open(accepted, begun)
         if open_turns:
             window = await self._window(owner, open_turns, begun.context, begun.profile)
+            reach(Failpoint.EXTRACT_READ)
             await self._publisher.publish(
                 self._topic,
                 key=candidate_key(owner),
                 value=msgspec.json.encode(window),
                 headers=candidate_headers(records[-1]),
             )
+            reach(Failpoint.EXTRACT_PUBLISHED)
 
     async def _accepted(self, record: Record) -> AcceptedTurn:
         try:
@@ -103,7 +108,7 @@ class Extract:
         redacted, counts = await asyncio.to_thread(redact_turn, turn) if long else redact_turn(turn)
         if counts:
             self._observer.redacted(counts)
-        return AcceptedTurn(redacted, record.place, fingerprint(turn))
+        return AcceptedTurn(redacted, place_of(record), fingerprint(turn))
 
     def _open(self, accepted: Sequence[AcceptedTurn], begun: Begun) -> list[AcceptedTurn]:
         """Those that have not taken effect yet, each once: a window may hold a turn and its repetition."""
@@ -173,7 +178,9 @@ class Reconcile:
     async def __call__(self, records: Sequence[Record]) -> None:
         """Take each record's window into the store. Again changes nothing. Raises Rejected, Unavailable."""
         for record in records:
+            reach(Failpoint.RECONCILE_TAKEN)
             await self._reconciler.reconcile(read_window(record))
+            reach(Failpoint.RECONCILE_STORED)
 
 
 def _believed(accepted: AcceptedTurn) -> Turn:

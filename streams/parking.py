@@ -6,10 +6,11 @@ from typing import Final
 
 from mnemostream.turns import Reason
 
-from processors.records import Parking
+from processors.records import Parking, Place
+from runtime.failpoints import Failpoint, reach
 from streams.delivery import Record
 from streams.ports import Publisher, TurnLog
-from streams.records import owner_of
+from streams.records import owner_of, place_of
 
 MAX_DETAIL: Final = 500
 
@@ -33,24 +34,25 @@ class Parker:
         self._topic = topic
         self._holds_windows = holds_windows
         self._now = now
-        self._sent: set[tuple[str, int, int]] = set()
+        self._sent: set[Place] = set()
 
     async def __call__(self, record: Record, reason: Reason, detail: str, attempts: int) -> None:
         """Send `record` to the topic of parked records, then note it. Raises Unavailable: call it again.
 
         A crash in between may park it twice: its identity is (topic, partition, offset).
         """
-        place = (record.topic, record.partition, record.offset)
+        place = place_of(record)
         if place not in self._sent:
-            told = self._told(record, reason, detail[:MAX_DETAIL], attempts)
+            told = self._told(place, reason, detail[:MAX_DETAIL], attempts)
             await self._publisher.publish(
                 self._topic, key=record.key, value=record.value, headers=[*record.headers, *told]
             )
             self._sent.add(place)
+            reach(Failpoint.PARKING_SENT)
         owner, turn_ids = owner_of(record, is_window=self._holds_windows)
         await self._turns.park(
             Parking(
-                place=record.place,
+                place=place,
                 stage=self._stage,
                 reason=reason,
                 detail=detail[:MAX_DETAIL],
@@ -60,17 +62,18 @@ class Parker:
             )
         )
         self._sent.discard(place)
+        reach(Failpoint.PARKING_NOTED)
 
-    def _told(self, record: Record, reason: Reason, detail: str, attempts: int) -> list[tuple[str, bytes]]:
+    def _told(self, place: Place, reason: Reason, detail: str, attempts: int) -> list[tuple[str, bytes]]:
         told = {
             "reason": reason.value,
             "detail": detail,
             "stage": self._stage,
-            "topic": record.topic,
-            "partition": str(record.partition),
-            "offset": str(record.offset),
+            "topic": place.topic,
+            "partition": str(place.partition),
+            "offset": str(place.offset),
             "at": self._now().isoformat(),
             "attempts": str(attempts),
-            "received-at": record.received_at.isoformat(),
+            "received-at": place.received_at.isoformat(),
         }
         return [(f"mnemo-parked-{name}", value.encode("utf-8", "replace")) for name, value in told.items()]

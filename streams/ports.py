@@ -17,8 +17,11 @@ __all__ = ["Embedder", "Headers", "Publisher", "Reader", "Reconciling", "TurnLog
 class TurnLog(Protocol):
     """The log of turns, and the ledger of what was set aside."""
 
-    async def begin(self, owner: Owner, turns: Sequence[AcceptedTurn]) -> Begun:
-        """Write `turns` of one session as pending, unless they are known. Raises StoreUnavailable."""
+    async def begin(self, owner: Owner, turns: Sequence[AcceptedTurn], *, run: int = 0) -> Begun:
+        """Write `turns` of one session as pending, unless they are known. Raises StoreUnavailable.
+
+        run: above 0 they are read again: nothing is written, and those that took effect in this run are settled.
+        """
         ...
 
     async def park(self, parking: Parking) -> None:

@@ -1,6 +1,8 @@
 """What the headers, key and value of a record of our topics say. Raises Rejected with the reason to park it."""
 
 import re
+from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Final
 
 import msgspec
@@ -11,12 +13,20 @@ from mnemostream.turns import Reason, Turn
 
 from processors.errors import Rejected
 from processors.facts import Window
-from processors.records import Owner
+from processors.records import Owner, Place
 from streams.delivery import Record
 
 SCHEMA_HEADER: Final = "mnemo-schema"
 TRACE_HEADER: Final = "traceparent"
+ORIGIN_HEADER: Final = "mnemo-origin"
+"""On a record that is put back on its topic: `partition/offset` of where it stood first."""
+RECEIVED_HEADER: Final = "mnemo-received-at"
+"""With it: when the broker took it then, RFC 3339."""
+RUN_HEADER: Final = "mnemo-run"
+"""On a turn that is read again: the number of the reading, in decimal. Absent: 0, the first one."""
 
+_MAX_RUN: Final = 2**31 - 1
+_PLACE: Final = re.compile(rb"(\d{1,9})/(\d{1,18})")
 _APP: Final = re.compile(APP_PATTERN)
 _TRACEPARENT: Final = re.compile(rb"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 _WINDOW: Final = msgspec.json.Decoder(Window)
@@ -44,6 +54,43 @@ def read_window(record: Record) -> Window:
     if any(time.tzinfo is None for time in times + [fact.said_at for fact in window.facts]):
         raise Rejected(Reason.INVALID_FIELD, "said_at, received_at: must have an offset")
     return window
+
+
+def place_of(record: Record) -> Place:
+    """Where `record` stood first, and when the broker took it there: what counts for a record that was put back.
+
+    Headers that say something else than a place before its own are passed over.
+    """
+    here = Place(record.topic, record.partition, record.offset, record.received_at)
+    origin, received = record.header(ORIGIN_HEADER), record.header(RECEIVED_HEADER)
+    place = _PLACE.fullmatch(origin or b"")
+    if place is None or received is None:
+        return here
+    try:
+        received_at = datetime.fromisoformat(received.decode("ascii"))
+    except ValueError:
+        return here
+    if received_at.tzinfo is None or received_at > record.received_at:
+        return here
+    return Place(record.topic, int(place[1]), int(place[2]), received_at.astimezone(UTC))
+
+
+def origin_headers(place: Place) -> Sequence[tuple[str, bytes]]:
+    """The headers of a record that is put back: `place_of` reads them."""
+    return (
+        (ORIGIN_HEADER, f"{place.partition}/{place.offset}".encode()),
+        (RECEIVED_HEADER, place.received_at.isoformat().encode()),
+    )
+
+
+def run_of(record: Record) -> int:
+    """Which reading of a turn `record` asks for. Raises Rejected where the header is no number of one."""
+    header = record.header(RUN_HEADER)
+    if header is None:
+        return 0
+    if not header.isdigit() or len(header) > 10 or int(header) > _MAX_RUN:
+        raise Rejected(Reason.INVALID_FIELD, f"header {RUN_HEADER}: must be a number from 0 to {_MAX_RUN}")
+    return int(header)
 
 
 def owner_of(record: Record, *, is_window: bool) -> tuple[Owner | None, tuple[str, ...]]:

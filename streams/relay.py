@@ -12,6 +12,7 @@ from mnemostream.decoding import SCHEMA_VERSION, partition_key
 
 from processors.errors import Unavailable
 from processors.feed import change_value
+from runtime.failpoints import Failpoint, reach
 from store.outbox import Backlog, Waiting
 from streams.delivery import Retry
 from streams.outlet import Arrived
@@ -201,9 +202,12 @@ class Relay:
 
     async def _publish(self, waiting: Sequence[Waiting]) -> None:
         records = [(partition_key(*each.change.owner), change_value(each.change)) for each in waiting]
+        reach(Failpoint.RELAY_READ)
         arrived = await self._publisher.publish_in_order(self._topic, records, headers=_HEADERS)
         if arrived.indices:
+            reach(Failpoint.RELAY_PUBLISHED)
             await self._outbox.trim([waiting[index] for index in arrived.indices])
+            reach(Failpoint.RELAY_TRIMMED)
             self._observer.published(len(arrived.indices))
         if arrived.failure is not None:
             await self._wait_out(str(arrived.failure))

@@ -19,6 +19,7 @@ from memory.reconcile import Reconciler
 from processors.errors import MnemoError, Unavailable
 from processors.extraction import MAX_ANSWERS
 from providers.assembly import open_arbitrator, open_embedder, open_reader
+from runtime import failpoints
 from runtime.ops import Check, Heartbeat, OpsServer, Readiness
 from runtime.settings import InvalidSettings, Settings
 from store.database import Database
@@ -73,6 +74,7 @@ def run_worker(settings: Settings, stages: Sequence[str]) -> int:
     this has returned: a client's thread may hang on. Raises InvalidSettings, TopicsMissing, WorkerCrashed, and
     MigrationError where `mnemo migrate` has to run first.
     """
+    failpoints.arm()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(_WorkerProcess(settings, tuple(stages)).run())
 

@@ -3,8 +3,6 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from processors.records import Place
-
 
 @dataclass(frozen=True, slots=True)
 class Record:
@@ -18,11 +16,6 @@ class Record:
     key: bytes | None
     value: bytes | None
     headers: tuple[tuple[str, bytes | None], ...] = ()
-
-    @property
-    def place(self) -> Place:
-        """Where it stands."""
-        return Place(self.topic, self.partition, self.offset, self.received_at)
 
     @property
     def size_bytes(self) -> int:

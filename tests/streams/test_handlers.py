@@ -19,6 +19,7 @@ from streams.delivery import Record
 from streams.handlers import Extract, Reconcile
 from streams.parking import Parker
 from streams.ports import Headers
+from streams.records import place_of
 
 SAID = datetime(2026, 11, 21, 10, tzinfo=UTC)
 RECEIVED = datetime(2026, 11, 21, 10, 0, 5, tzinfo=UTC)
@@ -34,7 +35,7 @@ class Log:
     parked: list[Parking] = field(default_factory=list)
     error: Exception | None = None
 
-    async def begin(self, owner: Owner, turns: Sequence[AcceptedTurn]) -> Begun:
+    async def begin(self, owner: Owner, turns: Sequence[AcceptedTurn], *, run: int = 0) -> Begun:
         self.begun.append((owner, turns))
         return Begun(tuple(self.status for _ in turns), self.context)
 
@@ -344,7 +345,7 @@ async def test_a_parked_record_is_sent_untouched_with_what_is_known_and_then_not
         "mnemo-parked-received-at": b"2026-11-21T10:00:05+00:00",
     }
     [parking] = log.parked
-    assert (parking.owner, parking.turn_ids, parking.place) == (Owner("acme", "user/42"), ("t-1",), record.place)
+    assert (parking.owner, parking.turn_ids, parking.place) == (Owner("acme", "user/42"), ("t-1",), place_of(record))
 
 
 async def test_a_ledger_that_is_away_does_not_send_the_record_again() -> None:
