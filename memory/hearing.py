@@ -63,13 +63,15 @@ class Hearing:
         self._max_memory_bytes = max_memory_bytes
         self._on_asked = on_asked
 
-    async def complete(self, look: Look) -> None:
-        """Ask until nothing is open: an answer may open another question, because it changed what is known.
+    async def complete(self, look: Look) -> Decided:
+        """Ask until nothing is open, and give what is decided: an answer may open another question, because it changed
+        what is known.
 
         Raises ModelUnavailable.
         """
-        while questions := self._decide(look, self.heard).questions:
-            await self._ask(look, questions)
+        while (decided := self._decide(look, self.heard)).questions:
+            await self._ask(look, decided.questions)
+        return decided
 
     async def _ask(self, look: Look, asked: Sequence[tuple[UUID, Question]]) -> None:
         limit = timedelta(seconds=_SHARE * max(0.0, self._seconds_left))

@@ -90,9 +90,9 @@ class Reconciler:
         for _ in range(ROUNDS):
             look = await self._store.look(owner, probes, model=model, turn_ids=turn_ids, run=window.run)
             reach(Failpoint.RECONCILE_LOOKED)
-            await hearing.complete(look)
+            decided = await hearing.complete(look)
             reach(Failpoint.RECONCILE_HEARD)
-            commit = deciding.commit(look, hearing.heard)
+            commit = deciding.commit(look, decided)
             if commit is None:
                 return
             if await self._store.commit(owner, look.version, commit):
@@ -107,7 +107,7 @@ class Reconciler:
         commits: list[Commit] = []
 
         def decide(look: Look) -> Commit | None:
-            commit = deciding.commit(look, heard)
+            commit = deciding.commit(look, deciding.decided(look, heard))
             commits[:] = [] if commit is None else [commit]
             return commit
 
@@ -154,12 +154,12 @@ class _Deciding:
         ]
         return decide_in_order(candidates, look, heard, self._thresholds)
 
-    def commit(self, look: Look, heard: Heard) -> Commit | None:
-        """What is to be written, by what `look` saw; None where every turn took effect before."""
+    def commit(self, look: Look, decided: Decided) -> Commit | None:
+        """What is to be written, as it was decided on `look`; None where every turn took effect before."""
         turns = [turn for turn in self.window.turns if turn.id not in look.settled]
         if not turns:
             return None
-        effects = self.decided(look, heard).effects
+        effects = decided.effects
         return Commit(
             cause_kind="turn",
             run=self.window.run,

@@ -16,6 +16,7 @@ from aiokafka.errors import ConsumerStoppedError, KafkaError
 from faust.transport.consumer import RecordMap
 from faust.transport.drivers.aiokafka import AIOKafkaConsumerThread, Consumer, Transport
 from faust.types import TP, Message
+from mode.types import ServiceT
 from typing_extensions import override
 
 from streams import lenient_headers
@@ -27,6 +28,8 @@ lenient_headers.install()
 Revoking = Callable[[], Awaitable[None]]
 Assigning = Callable[[], None]
 Committed = Callable[[], None]
+Room = Callable[[], bool]
+"""Whether the agent's queue takes another record without waiting."""
 
 
 class CoordinationDead(Exception):
@@ -92,6 +95,7 @@ class StageConsumer(Consumer):
     revoking: Revoking | None = None
     assigning: Assigning | None = None
     committed: Committed | None = None
+    room: Room | None = None
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -101,6 +105,37 @@ class StageConsumer(Consumer):
     @override
     def _new_consumer_thread(self) -> StageConsumerThread:
         return StageConsumerThread(self, loop=self.loop, beacon=self.beacon)
+
+    @override
+    async def _drain_messages(self, fetcher: ServiceT) -> None:
+        """Pass on what is fetched, until `fetcher` stops.
+
+        Faust's own loop makes two tasks for each record, and waits for a turn of the event loop: behind busy handlers
+        a backlog came in record by record, and nothing was left to be read together. Here what came together goes on
+        together, as long as there is room.
+        """
+        try:
+            while not (self.should_stop or fetcher.should_stop):
+                await asyncio.sleep(0)
+                async for partition, message in self.getmany(timeout=1.0):
+                    await self._pass_on(partition, message)
+        except (asyncio.CancelledError, ConsumerStoppedError):
+            if not self.app.should_stop:
+                raise
+
+    async def _pass_on(self, partition: TP, message: Message) -> None:
+        read = self._read_offset[partition]
+        if read is not None and message.offset < read:
+            return
+        if read and message.offset - read > 1 and self.app.topics.acks_enabled_for(message.topic):
+            await self._add_gap(partition, read + 1, message.offset)
+        passing = self.callback(message)
+        flows = not self.suspend_flow.is_set() and self.app.flow_control.is_active()
+        if flows and self.room is not None and self.room():
+            await passing  # nothing in it waits
+        else:
+            await self.wait_first(passing, self.suspend_flow.wait())
+        self._read_offset[partition] = message.offset
 
     async def check_coordination(self) -> str | None:
         """`StageConsumerThread.check_coordination`, in its thread."""

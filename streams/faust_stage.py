@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Final, Protocol
 import faust
 import structlog
 from faust.app.base import BootStrategy
-from faust.types import TP, EventT, Message, StreamT
+from faust.types import TP, ChannelT, EventT, Message, StreamT
 from faust.types.transports import TransportT
 from typing_extensions import override
 
@@ -292,8 +292,16 @@ def make_app(stage: Stage, settings: Settings, flow: Flow, *, rebalance_seconds:
 
     async def dispatch(stream: StreamT[bytes]) -> None:
         assert isinstance(stream, faust.Stream)
+        assert isinstance(stream.channel, ChannelT)
+        queue = stream.channel.queue
+        app.stage_consumer.room = lambda: not queue.full()
         async for event in stream.noack().events():
             await _guarded(stage.dispatch, event, stage.crash)
+            # Faust gives one event a turn of the event loop: what came with it is taken from its queue at once.
+            for _ in range(queue.qsize()):
+                if queue.empty():
+                    break
+                await _guarded(stage.dispatch, queue.get_nowait(), stage.crash)
 
     app.agent(topic, name=stage.name)(dispatch)
     return app

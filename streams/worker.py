@@ -50,7 +50,7 @@ _LOOK_SECONDS: Final = 1.0
 _LOOKS_A_PROBE: Final = 5
 _PURGE_SECONDS: Final = 900.0
 _PROBE_SECONDS: Final = 3.0
-_FLOWS: Final = {"extract": Flow(poll_records=12, buffer=64), "reconcile": Flow(poll_records=48, buffer=256)}
+_FLOWS: Final = {"extract": Flow(poll_records=48, buffer=256), "reconcile": Flow(poll_records=48, buffer=256)}
 _SOURCES: Final = {"extract": TURNS, "reconcile": CANDIDATES}
 _NEEDS: Final = {"extract": (TURNS, CANDIDATES, PARKED), "reconcile": (CANDIDATES, PARKED)}
 

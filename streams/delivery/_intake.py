@@ -17,17 +17,17 @@ class Limits:
 
     max_in_flight: int = 32
     """Windows being handled at the same time."""
-    max_pending: int = 256
+    max_pending: int = 16_384
     """Records in lanes, those being handled included."""
-    max_pending_bytes: int = 64 * 1024 * 1024
-    max_lane: int = 64
+    max_pending_bytes: int = 32 * 1024 * 1024
+    max_lane: int = 8_192
     """Records of one key in its lane, so that a hot owner cannot fill all of them."""
     max_lane_bytes: int = 8 * 1024 * 1024
     max_unacked: int = 10_000
     """Records of a partition from its first unfinished one on: what a crash would deliver again."""
     max_backlog: int = 256
     """Records that found no room in their lanes; beyond it `submit` waits."""
-    max_backlog_bytes: int = 64 * 1024 * 1024
+    max_backlog_bytes: int = 16 * 1024 * 1024
     hold_at: int = 64
     """Records of one partition without room, from which on it is not fetched; half of it lets it go on."""
     hold_at_bytes: int = 4 * 1024 * 1024

@@ -8,8 +8,9 @@ from collections.abc import Awaitable, Callable, Coroutine, Hashable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
+from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import structlog
 from mnemostream.turns import Reason
@@ -22,6 +23,9 @@ from streams.delivery._record import Record
 from streams.delivery._retry import Retry
 
 _log = structlog.get_logger(__name__)
+
+_LONGEST_WINDOW: Final = 256
+"""Records that a window policy is shown."""
 
 Handle = Callable[[Sequence[Record]], Awaitable[None]]
 """Handles a window of one lane, in order. Raises Unavailable, Rejected, or what nobody foresaw."""
@@ -114,6 +118,7 @@ class Lanes:
         self._assignments: set[Assignment] = set()
         self._pending = 0
         self._pending_bytes = 0
+        self._pump_is_due = False
         self._closed = False
 
     @property
@@ -198,11 +203,24 @@ class Lanes:
         lane.size_bytes += size
         self._pending += 1
         self._pending_bytes += size
-        self._pump()
+        self._pump_soon()
         return True
+
+    def _pump_soon(self) -> None:
+        """Begin windows once all that came together is in its lanes."""
+        if not self._pump_is_due:
+            self._pump_is_due = True
+            asyncio.get_running_loop().call_soon(self._pump_now)
+
+    def _pump_now(self) -> None:
+        try:
+            self._pump()
+        except Exception as error:  # noqa: BLE001 (the loop would only log it)
+            self._on_crash(error)
 
     def _pump(self) -> None:
         """Give free slots to the lanes that wait for one, in turn."""
+        self._pump_is_due = False
         shed = 0
         while self._ready and len(self._running) < self._limits.max_in_flight and not self._closed:
             lane = self._ready.popleft()
@@ -251,7 +269,7 @@ class Lanes:
     def _take(self, lane: _Lane) -> list[Delivery]:
         """The window to try: as the policy says, or one record after a refusal."""
         waiting: list[Delivery] = []
-        for delivery in lane.deliveries:
+        for delivery in islice(lane.deliveries, _LONGEST_WINDOW):
             if delivery.stale:
                 break
             waiting.append(delivery)

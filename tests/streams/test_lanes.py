@@ -359,6 +359,25 @@ async def test_a_window_takes_what_the_policy_says(make_desk: DeskMaker) -> None
     assert desk.acked_offsets == [0, 1, 2]
 
 
+async def test_what_comes_together_is_in_its_lane_before_a_window_is_taken(make_desk: DeskMaker) -> None:
+    desk = make_desk(window=len)
+    submitting = [desk.lanes.submit(record(offset), desk.assignment, list) for offset in range(3)]
+    for each in submitting:
+        await each  # there is room: nothing is waited for
+    assert desk.handler.began == []
+    await settle()
+    assert desk.handler.began == [[(0, 0), (0, 1), (0, 2)]]
+
+
+async def test_a_policy_that_breaks_ends_the_process_and_not_only_the_pump(make_desk: DeskMaker) -> None:
+    def broken(records: object) -> int:
+        raise RuntimeError("a fault of ours")
+
+    desk = make_desk(window=broken)
+    await desk.give(record(0))
+    assert [type(error) for error in desk.crashes] == [RuntimeError]
+
+
 async def test_of_a_refused_window_only_the_poison_is_parked(make_desk: DeskMaker) -> None:
     desk = make_desk(limits=Limits(max_in_flight=1), window=len)
     poison = Rejected(Reason.MODEL_ANSWER_UNUSABLE, "answer")
