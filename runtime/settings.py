@@ -132,7 +132,13 @@ class Settings(BaseSettings):
     embedding_timeout_seconds: _Positive = 15
     """Of one call that embeds."""
     max_in_flight: _Count = 32
-    """Records that a stage works on at the same time."""
+    """Windows that a stage works on at the same time."""
+    max_pending_records: _Count = 16_384
+    """Records that a stage holds in memory, those in work included; one owner fills half of them at most."""
+    max_pending_bytes: _Count = 32 * 1024 * 1024
+    """Bytes of them, in each stage."""
+    max_owner_bytes: _Count = 8 * 1024 * 1024
+    """Bytes of one owner's waiting records in a stage. Beyond it the owner's partition waits, which shows as lag."""
     max_window_turns: _Count = 20
     """Turns of one session that wait together and are read in one call; 1 reads each by itself."""
     drain_seconds: Annotated[float, Field(ge=0)] = 25

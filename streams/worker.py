@@ -254,7 +254,7 @@ class _WorkerProcess:
         stage.lanes = Lanes(
             handle,
             parker,
-            limits=Limits(max_in_flight=settings.max_in_flight),
+            limits=_limits(settings),
             retry=Retry(attempt_seconds=attempt_seconds),
             window=SessionWindows(max_turns=settings.max_window_turns) if name == "extract" else windows_of_one,
             valve=stage,
@@ -296,6 +296,16 @@ class _WorkerProcess:
             if number % _LOOKS_A_PROBE == 0:
                 self._postgres = await _answers(database)
             await asyncio.sleep(_LOOK_SECONDS)
+
+
+def _limits(settings: Settings) -> Limits:
+    return Limits(
+        max_in_flight=settings.max_in_flight,
+        max_pending=settings.max_pending_records,
+        max_pending_bytes=settings.max_pending_bytes,
+        max_lane=max(1, settings.max_pending_records // 2),
+        max_lane_bytes=settings.max_owner_bytes,
+    )
 
 
 def _attempt_seconds(settings: Settings, stage: str) -> float:
