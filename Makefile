@@ -2,6 +2,8 @@
 SHELL := /bin/sh
 BIN := .venv/bin
 export PYTHONWARNINGS ?= default
+# Programs that are started a hundred times should not be compiled a hundred times.
+unexport PYTHONDONTWRITEBYTECODE
 # The first of these that is Python 3.11 to 3.13.
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' 2>/dev/null && { echo $$p; break; }; done)
@@ -21,7 +23,7 @@ install: .venv/.installed ## make .venv and fetch what the embedded default runs
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@test -x $(BIN)/uv || $(BIN)/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
 	@# The lock is complete: nothing is resolved, so no package brings in what the lock leaves out.
-	$(BIN)/uv pip install --python $(BIN)/python --no-deps --require-hashes -r requirements.lock
+	$(BIN)/uv pip install --python $(BIN)/python --no-deps --require-hashes --compile-bytecode -r requirements.lock
 	$(BIN)/uv pip install --python $(BIN)/python --quiet --no-deps --no-build-isolation -e client -e .
 	$(BIN)/mnemo fetch
 	@touch $@
@@ -42,7 +44,8 @@ check: install ## lint, types, import contracts
 	$(BIN)/lint-imports
 
 test: check ## everything: the checks, then all tests on a real Kafka and a real Postgres
-	$(BIN)/pytest
+	@# More tests at once than there are cores: those of the servers mostly wait.
+	$(BIN)/pytest -n auto --dist worksteal --durations 20
 
 bench: install ## the table of docs/performance.md
 	@$(BIN)/python -m tests.bench

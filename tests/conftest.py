@@ -1,21 +1,77 @@
 """Fixtures for tests that need the real Kafka or the real Postgres. Neither is started before a test asks."""
 
+import contextlib
+import os
+import secrets
+import signal
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from store.migrate import migrate
 from tests import services
+from tests.shared_servers import SERVERS, Door, Keeper
+
+KEEPER = pytest.StashKey[Keeper]()
+"""Only in the process that controls others (`pytest -n`)."""
+WORKERS = pytest.StashKey[list[int]]()
+"""The pids of those others."""
 
 
 def pytest_configure() -> None:
     services.stop_on_terminate()
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """Three for two cores: most tests of the servers wait half of their time."""
+    return min(len(os.sched_getaffinity(0)) * 3 // 2 or 1, 8)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_setupnodes(config: pytest.Config) -> None:
+    os.environ.setdefault("PYTHONHASHSEED", str(secrets.randbelow(1 << 32)))  # the same names of tests in all of them
+    config.stash[KEEPER] = Keeper()
+    config.stash[WORKERS] = []
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    door = node.config.stash[KEEPER].door
+    node.workerinput["servers"] = (door.address, door.key)
+    pid = node.gateway.remote_exec("import os; channel.send(os.getpid())").receive()
+    node.config.stash[WORKERS].append(pid)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """When the session is interrupted, so are its workers: each tears its fixtures down."""
+    if exitstatus == pytest.ExitCode.INTERRUPTED:
+        for pid in session.config.stash.get(WORKERS, []):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGINT)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if keeper := config.stash.get(KEEPER, None):
+        keeper.close()
+
+
+@contextlib.contextmanager
+def server(config: pytest.Config, name: str) -> Iterator[str]:
+    """The address of the session's server of that name: this process's own, or the one it shares with others."""
+    if given := getattr(config, "workerinput", {}).get("servers"):
+        yield Door(*given).ask(name)
+    else:
+        with SERVERS[name]() as address:
+            yield address
+
+
 @pytest.fixture(scope="session")
-def kafka_bootstrap() -> Iterator[str]:
+def kafka_bootstrap(pytestconfig: pytest.Config) -> Iterator[str]:
     """Bootstrap servers of the session's Kafka."""
-    with services.kafka() as bootstrap_servers:
+    with server(pytestconfig, "kafka") as bootstrap_servers:
         yield bootstrap_servers
 
 
@@ -31,9 +87,9 @@ def topic_prefix(kafka_bootstrap: str) -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def postgres_server() -> Iterator[str]:
+def postgres_server(pytestconfig: pytest.Config) -> Iterator[str]:
     """DSN of a database of the session's Postgres from which databases can be made and dropped."""
-    with services.postgres() as dsn:
+    with server(pytestconfig, "postgres") as dsn:
         yield dsn
 
 

@@ -103,7 +103,7 @@ def with_database(dsn: str, name: str) -> str:
 
 def create_database(admin_dsn: str, name: str, *, template: str | None = None) -> str:
     """Make a database, empty or a copy of `template`, and give its DSN."""
-    copy = f' TEMPLATE "{template}"' if template else ""
+    copy = f' TEMPLATE "{template}" STRATEGY FILE_COPY' if template else ""
     run_async(_execute(admin_dsn, f'CREATE DATABASE "{name}"{copy}'))
     return with_database(admin_dsn, name)
 

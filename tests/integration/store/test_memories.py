@@ -142,7 +142,9 @@ FILTERS: list[tuple[Filters, set[str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("filters", "expected"), FILTERS, ids=lambda value: repr(value)[:40])
+@pytest.mark.parametrize(
+    ("filters", "expected"), FILTERS, ids=lambda value: repr(sorted(value) if isinstance(value, set) else value)[:40]
+)
 async def test_a_filter_restricts(
     worker: Database, memories: MemoryRepository, filters: Filters, expected: set[str]
 ) -> None:
