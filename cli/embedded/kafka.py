@@ -154,8 +154,8 @@ class KafkaServer:
     def wait_ready(self, timeout_seconds: float = _START_TIMEOUT_SECONDS) -> None:
         """Wait until the node has joined its own cluster and answers. A port lost on the first start is replaced."""
         for attempt in range(1, _PORT_ATTEMPTS + 1):
-            wait_until(lambda: not self.is_running or answers(self._ports.broker), timeout_seconds)
-            if self.is_running and answers(self._ports.broker):
+            settled = wait_until(lambda: not self.is_running or answers(self._ports.broker), timeout_seconds)
+            if settled and self.is_running:
                 self._is_known = True
                 return
             port_lost = not self.is_running and not all(map(is_free, (self._ports.broker, self._ports.controller)))
