@@ -77,6 +77,9 @@ def decide_in_order(
         elif picture.forgotten(index):
             reason = "it was forgotten on request after it had been received"
             routed = Routed(Route.FORGOTTEN, Proposal(action=Action.NOOP, reason=reason))
+        elif picture.over(index):
+            reason = "it was read out of this turn before, and what became of it since stands"
+            routed = Routed(Route.SAME_TEXT, Proposal(action=Action.NOOP, reason=reason))
         else:
             routed = route(
                 candidate.content,

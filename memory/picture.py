@@ -35,6 +35,10 @@ class Picture:
         """Whether the `index`-th candidate was forgotten on request after it had been received."""
         return bool(self._look.forgotten) and self._look.forgotten[index]
 
+    def over(self, index: int) -> bool:
+        """Whether the `index`-th candidate was read out of its turn before, and does not hold any more."""
+        return bool(self._look.over) and self._look.over[index]
+
     def lines(self) -> Lines:
         """The lines as they are now."""
         return Lines(self._known)

@@ -194,7 +194,9 @@ def _candidate(fact: Fact, vector: Vector, window: Window, index: int, new_id: C
         category=fact.category,
         importance=fact.importance,
         confidence=fact.confidence,
-        order=StatementOrder.of(said_at=fact.said_at, received_at=turn.received_at, offset=turn.offset, ordinal=index),
+        order=StatementOrder.of(
+            said_at=fact.said_at, received_at=turn.received_at, offset=turn.offset, ordinal=index, run=window.run
+        ),
         session=window.session,
         subject=fact.subject,
         attribute=fact.attribute,

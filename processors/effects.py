@@ -61,6 +61,9 @@ class Look:
     were said after their probe: with their texts, each memory once."""
     forgotten: tuple[bool, ...] = ()
     """For each probe whether it was forgotten on request after it had been received. Empty: none was."""
+    over: tuple[bool, ...] = ()
+    """For each probe of a turn that is read again whether a memory of the same text rests on that turn, and none that
+    does is live: what became of it since stands, unless it was another reading of that turn. Empty: none."""
     profile: AppProfile = field(default_factory=AppProfile)
     answered: Answered | None = None
 

@@ -25,6 +25,12 @@ class State(StrEnum):
     FORGOTTEN = "FORGOTTEN"
 
 
+READING: Final = 100_000
+"""Ordinals of one reading of a record: more than it can have statements."""
+_MAX_RUNS: Final = 20_000
+"""Readings that are told apart: an ordinal is kept as a 32-bit number."""
+
+
 class StatementOrder(NamedTuple):
     """The order of an owner's statements in time. A turn dated 2099 cannot make a slot uncorrectable."""
 
@@ -32,12 +38,23 @@ class StatementOrder(NamedTuple):
     received_at: datetime
     offset: int
     ordinal: int
-    """Among the statements of that record."""
+    """Among the statements of that record; those of a later reading of it come behind those of an earlier one."""
 
     @classmethod
-    def of(cls, *, said_at: datetime, received_at: datetime, offset: int, ordinal: int) -> "StatementOrder":
-        """The order of what was said at `said_at`, in the record at `offset`, as its `ordinal`-th statement."""
-        return cls(min(said_at, received_at + CLOCK_SKEW), received_at, offset, ordinal)
+    def of(
+        cls, *, said_at: datetime, received_at: datetime, offset: int, ordinal: int, run: int = 0
+    ) -> "StatementOrder":
+        """The order of what was said at `said_at`, in the record at `offset`, as its `ordinal`-th statement in `run`.
+
+        So a reading corrects an earlier one of the same words, and nothing that was said after them.
+        """
+        place = min(run, _MAX_RUNS) * READING + ordinal
+        return cls(min(said_at, received_at + CLOCK_SKEW), received_at, offset, place)
+
+    def rereads(self, other: "StatementOrder") -> bool:
+        """Whether both come from the same record, by different readings."""
+        same_record = (self.received_at, self.offset) == (other.received_at, other.offset)
+        return same_record and self.ordinal // READING != other.ordinal // READING
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,6 +94,10 @@ def placed(statement: Statement, proposal: Proposal, lines: Lines, now: datetime
         reason = f"{proposal.reason}; but it comes late: it was taken back since"
         return Placed(action=Action.NOOP, reason=reason, marked=proposal.marked, said_by=proposal.restates)
     standing = [known for known in proposal.retire if known.state not in REPLACED]
+    faded = next((known for known in standing if _read_before(statement, known)), None)
+    if faded is not None:
+        reason = f"{proposal.reason}; but it is only read again: what is {faded.state.lower()} stays so"
+        return Placed(action=Action.NOOP, reason=reason, marked=proposal.marked, said_by=faded)
     newer = [known for known in standing if not statement.order > known.last]
     if newer:
         older = [known for known in standing if known not in newer]
@@ -114,6 +118,11 @@ def _taken_back_since(statement: Statement, known: Known | None) -> bool:
         and known.valid_to is not None
         and statement.said_at < known.valid_to
     )
+
+
+def _read_before(statement: Statement, known: Known) -> bool:
+    """Whether `known` is archived, expired or evicted, and the turn that said it last is read again."""
+    return known.state in DORMANT and statement.order.rereads(known.last)
 
 
 def _id(known: Known | None) -> UUID | None:
@@ -199,8 +208,9 @@ def _end(known: Known, at: datetime) -> datetime:
 
 
 def _confirmed(statement: Statement, proposal: Proposal, known: Known, lines: Lines) -> Placed:
-    """It is known already. What is dormant is revived by a later statement, not by one that comes late."""
-    if known.state in DORMANT and not statement.order > known.last:
+    """It is known already. What is dormant is revived by a later statement, not by one that comes late or is only
+    read again."""
+    if known.state in DORMANT and (not statement.order > known.last or _read_before(statement, known)):
         reason = f"{proposal.reason}; but not after it was last said"
         return Placed(action=Action.NOOP, reason=reason, marked=proposal.marked, said_by=known)
     retired = tuple(

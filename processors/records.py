@@ -26,6 +26,13 @@ class Place(NamedTuple):
     received_at: datetime
 
 
+class Landed(NamedTuple):
+    """Where the broker put a record."""
+
+    partition: int
+    offset: int
+
+
 @dataclass(frozen=True, slots=True)
 class AcceptedTurn:
     """A turn that keeps the rules, already redacted.
@@ -115,3 +122,7 @@ class Parking:
     turn_ids: tuple[str, ...] = ()
     run: int = 0
     """The reading that could not be made of it; 0 is the first."""
+    replay: int = 0
+    """How often it had been put back on its topic when this copy of it was; 0: as it first came."""
+    landed: Landed | None = None
+    """Its place on the topic of parked records; None where the broker did not tell."""

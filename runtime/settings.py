@@ -70,7 +70,8 @@ class Settings(BaseSettings):
     """The client's private key, PEM."""
 
     postgres_dsn: SecretStr | None = None
-    """`postgresql://user:password@host:5432/database`. Needed by worker, query, migrate, apps, keys and parked."""
+    """`postgresql://user:password@host:5432/database`. Needed by worker, query, migrate, and by operators' commands
+    (apps, keys, parked, replay, verify)."""
     postgres_pool_size: _Count = 8
     """Connections a process holds at most."""
 
@@ -133,10 +134,11 @@ class Settings(BaseSettings):
     """Of one call that embeds."""
     max_in_flight: _Count = 32
     """Windows that a stage works on at the same time."""
-    max_pending_records: _Count = 16_384
-    """Records that a stage holds in memory, those in work included; one owner fills half of them at most."""
+    max_pending_records: _Count = 32_768
+    """Records that a stage holds in memory, those in work included. A partition gets as many as it leaves free, so
+    one alone fills half of them, and nobody's backlog takes the room of other partitions."""
     max_pending_bytes: _Count = 32 * 1024 * 1024
-    """Bytes of them, in each stage."""
+    """Bytes of them, in each stage; shared in the same way."""
     max_owner_bytes: _Count = 8 * 1024 * 1024
     """Bytes of one owner's waiting records in a stage. Beyond it the owner's partition waits, which shows as lag."""
     max_window_turns: _Count = 20

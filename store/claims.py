@@ -19,7 +19,8 @@ _LOCK: Final[LiteralString] = """
     FOR NO KEY UPDATE
 """
 
-# The same, and a ledger row for each turn where the version still stands. A turn that was parked becomes stored.
+# The same, and a ledger row for each turn where the version still stands. A turn that was parked becomes stored; what
+# state a turn is in is that of its first reading.
 # $1 app, $2 owner, $3 version, $4 run, and for each turn $5 id, $6 topic, $7 partition, $8 offset, $9 received at
 _CLAIM: Final[LiteralString] = """
     WITH me AS MATERIALIZED (
@@ -44,6 +45,7 @@ _CLAIM: Final[LiteralString] = """
         SET state = 'STORED', reason = NULL, detail = NULL
         FROM me, claimed
         WHERE turn.app = $1 AND turn.owner_key = me.owner_key AND turn.id = claimed.turn_id AND turn.state <> 'ERASED'
+            AND $4 = 0
     )
     SELECT owner_key, version, seq, (SELECT count(*) FROM claimed) AS claimed
     FROM me
@@ -53,7 +55,7 @@ _CLAIM: Final[LiteralString] = """
 ADD_APP: Final[LiteralString] = "INSERT INTO app (app) VALUES ($1) ON CONFLICT (app) DO NOTHING"
 
 # $1 app, $2 owner
-ADD_OWNER: Final[LiteralString] = "INSERT INTO owner (app, owner) VALUES ($1, $2) ON CONFLICT (app, owner) DO NOTHING"
+_ADD_OWNER: Final[LiteralString] = "INSERT INTO owner (app, owner) VALUES ($1, $2) ON CONFLICT (app, owner) DO NOTHING"
 
 
 class Stale(Exception):
@@ -63,7 +65,7 @@ class Stale(Exception):
 async def lock(connection: "Connection", owner: Owner) -> None:
     """Hold the owner's row to the end of the transaction; an owner nobody has heard of is added."""
     if await connection.fetchrow(_LOCK, owner.app, owner.owner) is None:
-        await _add_owner(connection, owner)
+        await add_owner(connection, owner)
         await connection.fetchrow(_LOCK, owner.app, owner.owner)
 
 
@@ -74,7 +76,7 @@ async def claim(connection: "Connection", owner: Owner, version: int, commit: Co
     """
     me = await _claim(connection, owner, version, commit)
     if me is None:
-        await _add_owner(connection, owner)
+        await add_owner(connection, owner)
         me = await _claim(connection, owner, version, commit)
     if me is None or me["version"] != version:
         raise Stale
@@ -102,6 +104,7 @@ async def _claim(connection: "Connection", owner: Owner, version: int, commit: C
     return me
 
 
-async def _add_owner(connection: "Connection", owner: Owner) -> None:
+async def add_owner(connection: "Connection", owner: Owner) -> None:
+    """Somebody nobody has heard of: the rows that all others refer to. Again changes nothing."""
     await connection.execute(ADD_APP, owner.app)
-    await connection.execute(ADD_OWNER, owner.app, owner.owner)
+    await connection.execute(_ADD_OWNER, owner.app, owner.owner)

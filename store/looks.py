@@ -9,7 +9,7 @@ import msgspec
 from mnemostream.turns import Role
 
 from processors.effects import Answered, Look, Probe
-from processors.memories import State, StatementOrder
+from processors.memories import READING, State, StatementOrder
 from processors.records import Owner
 from processors.routing import Known, Neighbour
 from processors.vectors import EmbeddingModel
@@ -183,6 +183,44 @@ FORGOTTEN: Final[LiteralString] = """
         OR sha256(me.forget_key || convert_to(p.subject || chr(31) || p.attribute, 'UTF8')) = ANY (t.slot_hashes)
 """
 
+# Which of the probes their own turn has said before, in the same words, of what is not live any more. What only another
+# reading of the same record replaced is open: a reading may find again what the one before it took for something else.
+# $1 app, $2 owner, $3 ordinals of a reading, and for each probe $4 hash of the text, $5 turn id
+OVER: Final[LiteralString] = """
+    WITH me AS MATERIALIZED (
+        SELECT owner_key FROM owner WHERE app = $1 AND owner = $2
+    ), found AS (
+        SELECT p.n, m.state = 'LIVE' AND (m.expires_at IS NULL OR m.expires_at > now())
+                AND (m.valid_to IS NULL OR m.valid_to > now()) AS live,
+            m.stated_at, m.received_at, m.source_offset, m.source_index,
+            EXISTS (
+                SELECT 1
+                FROM memory AS by
+                WHERE by.app = $1 AND by.owner_key = m.owner_key AND by.id = m.superseded_by
+                    AND by.received_at = coalesce(m.last_received_at, m.received_at)
+                    AND by.source_offset = coalesce(m.last_offset, m.source_offset)
+                    AND by.source_index / $3::integer <> coalesce(m.last_index, m.source_index) / $3
+            ) AS corrected
+        FROM unnest($4::bytea[], $5::text[]) WITH ORDINALITY AS p (hash, turn_id, n)
+            JOIN memory AS m
+                ON m.app = $1 AND m.owner_key = (SELECT owner_key FROM me) AND m.content_hash = p.hash
+                    AND m.state <> 'FORGOTTEN'
+        WHERE EXISTS (
+            SELECT 1
+            FROM memory_source AS s
+            WHERE s.app = $1 AND s.owner_key = m.owner_key AND s.memory_id = m.id AND s.turn_id = p.turn_id
+        )
+    )
+    SELECT array_agg(o.n)
+    FROM (
+        SELECT f.n
+        FROM found AS f
+        GROUP BY f.n
+        HAVING NOT bool_or(f.live) AND NOT (array_agg(f.corrected
+            ORDER BY f.stated_at DESC, f.received_at DESC, f.source_offset DESC, f.source_index DESC))[1]
+    ) AS o
+"""
+
 TEXT_MARGIN: Final = 0.35
 """How far below the arbitration threshold a neighbour still comes with its text: what is taken back is named in other
 words."""
@@ -234,6 +272,7 @@ async def look_at(
         neighbours=neighbours,
         lines=await _lines(connection, owner, seeds) if seeds else (),
         forgotten=await _forgotten(connection, owner, probes) if row["buried"] else (),
+        over=await _over(connection, owner, probes) if run else (),
         profile=profile_of(row["profile"]),
         answered=answered,
     )
@@ -273,6 +312,19 @@ async def _forgotten(connection: "Connection", owner: Owner, probes: Sequence[Pr
         [probe.subject for probe in probes],
         [probe.attribute for probe in probes],
         [None if probe.order is None else probe.order.received_at for probe in probes],
+        [probe.turn_id for probe in probes],
+    )
+    return tuple(n in found for n in range(1, len(probes) + 1)) if found else ()
+
+
+async def _over(connection: "Connection", owner: Owner, probes: Sequence[Probe]) -> tuple[bool, ...]:
+    """For each probe; empty where there is none."""
+    found = await connection.fetchval(
+        OVER,
+        owner.app,
+        owner.owner,
+        READING,
+        [probe.content_hash for probe in probes],
         [probe.turn_id for probe in probes],
     )
     return tuple(n in found for n in range(1, len(probes) + 1)) if found else ()

@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING, Any, Final, LiteralString
 
 from mnemostream.turns import Reason, Role
 
-from processors.records import AcceptedTurn, Begun, ContextMessage, Owner, Parking, TurnStatus
+from processors.records import AcceptedTurn, Begun, ContextMessage, Owner, TurnStatus
 from processors.search import TurnReport, TurnState
-from store.claims import ADD_APP, ADD_OWNER
+from store.claims import add_owner
 from store.database import Database
-from store.notices import payload
 from store.rows import profile_of
+from store.runs import begin_again
 
 if TYPE_CHECKING:
     import asyncpg
@@ -89,58 +89,6 @@ BEGIN: Final[LiteralString] = """
         ) AS profile
 """
 
-# A record is set aside: its place, and each of its turns unless that one is over, or waits as another record of the
-# topic (the same id, used twice: what stands stays). What reconcile sets aside stands on a topic of its own.
-# $1 app, $2 owner, $3 topic, $4 partition, $5 offset, $6 received at, $7 stage, $8 reason, $9 detail, $10 attempts,
-# $11 turn ids
-_PARK: Final[LiteralString] = """
-    WITH me AS MATERIALIZED (
-        SELECT owner_key FROM owner WHERE app = $1 AND owner = $2
-    ), set_aside AS (
-        INSERT INTO parked (topic, "partition", "offset", app, owner_key, turn_id, stage, reason, detail, attempts)
-        SELECT $3, $4, $5, $1, me.owner_key, ($11::text[])[1], $7, $8, $9, $10
-        FROM me
-        ON CONFLICT (topic, "partition", "offset") DO UPDATE
-        SET app = EXCLUDED.app, owner_key = EXCLUDED.owner_key, turn_id = EXCLUDED.turn_id, stage = EXCLUDED.stage,
-            reason = EXCLUDED.reason, detail = EXCLUDED.detail, attempts = EXCLUDED.attempts,
-            parked_at = EXCLUDED.parked_at
-        -- Another app's row at this place is from a topic of the same name that is gone.
-        WHERE parked.app IS NULL OR parked.app = EXCLUDED.app
-    ), marked AS (
-        INSERT INTO turn (owner_key, id, app, state, reason, detail, received_at, topic, "partition", "offset")
-        SELECT me.owner_key, t.id, $1, 'PARKED', $8, $9, $6, $3, $4, $5
-        FROM me CROSS JOIN unnest($11::text[]) AS t (id)
-        WHERE $8 <> 'id_reused' AND NOT EXISTS (
-            SELECT 1
-            FROM ledger AS l
-            WHERE l.app = $1 AND l.owner_key = me.owner_key AND l.turn_id = t.id AND l.outcome IN ('STORED', 'ERASED')
-        )
-        ORDER BY t.id
-        ON CONFLICT (owner_key, id) DO UPDATE
-        SET state = 'PARKED', reason = EXCLUDED.reason, detail = EXCLUDED.detail
-        WHERE turn.state = 'PARKED' OR turn.state = 'PENDING' AND (turn.topic <> EXCLUDED.topic
-            OR (turn."partition", turn."offset") = (EXCLUDED."partition", EXCLUDED."offset"))
-        RETURNING id
-    ), noted AS (
-        INSERT INTO ledger (owner_key, turn_id, run, app, outcome, topic, "partition", "offset", received_at)
-        SELECT me.owner_key, m.id, 0, $1, 'PARKED', $3, $4, $5, $6
-        FROM me CROSS JOIN marked AS m
-        ON CONFLICT (owner_key, turn_id, run) DO NOTHING
-    )
-    SELECT owner_key FROM me
-"""
-
-# What could not be read as a turn: it has no app, and no owner.
-# $1 topic, $2 partition, $3 offset, $4 stage, $5 reason, $6 detail, $7 attempts
-_PARK_UNREAD: Final[LiteralString] = """
-    INSERT INTO parked (topic, "partition", "offset", stage, reason, detail, attempts)
-    VALUES ($1, $2, $3, $4, $5, $6, $7)
-    ON CONFLICT (topic, "partition", "offset") DO UPDATE
-    SET stage = EXCLUDED.stage, reason = EXCLUDED.reason, detail = EXCLUDED.detail, attempts = EXCLUDED.attempts,
-        parked_at = EXCLUDED.parked_at
-    WHERE parked.app IS NULL
-"""
-
 # The log first; the ledger outlives it.
 # $1 app, $2 owner, $3 turn id
 _REPORT: Final[LiteralString] = """
@@ -183,7 +131,10 @@ class TurnRepository:
 
         turns: at least one, of one session, in order. context: the session's last messages before the first of them.
         Of a turn off the record id, place and time of arrival are kept. The same again only finds them pending.
+        run: above 0 they are read again, and nothing is written.
         """
+        if run:
+            return await begin_again(self._database, owner, turns, run, context_messages=context_messages)
         by_id: dict[str, AcceptedTurn] = {}
         for turn in turns:
             by_id.setdefault(turn.turn.id, turn)
@@ -204,46 +155,6 @@ class TurnRepository:
             tuple(ContextMessage(Role(role), content, name) for role, content, name in row["context"] or ()),
             profile_of(row["profile"]),
         )
-
-    async def park(self, parking: Parking) -> None:
-        """Note that a record was set aside, and that its turns are parked; the same again changes nothing.
-
-        A turn that took effect, and one that waits at another place (its id was used twice), stay as they are.
-        """
-        place = parking.place
-        if parking.owner is None:
-            async with self._database.across() as connection:
-                await connection.execute(
-                    _PARK_UNREAD,
-                    place.topic,
-                    place.partition,
-                    place.offset,
-                    parking.stage,
-                    parking.reason,
-                    parking.detail,
-                    parking.attempts,
-                )
-            return
-        owner = parking.owner
-        turn_ids = list(dict.fromkeys(parking.turn_ids))
-        notice = payload(owner, turn_ids) if turn_ids else None
-        async with self._database.app(owner.app, notice=notice) as connection:
-            arguments = (
-                owner.app,
-                owner.owner,
-                place.topic,
-                place.partition,
-                place.offset,
-                place.received_at,
-                parking.stage,
-                parking.reason,
-                parking.detail,
-                parking.attempts,
-                turn_ids,
-            )
-            if await connection.fetchval(_PARK, *arguments) is None:
-                await _add_owner(connection, owner)
-                await connection.fetchval(_PARK, *arguments)
 
     async def report(self, owner: Owner, turn_id: str) -> TurnReport:
         """How far the turn got, and the memories that it made or confirmed, in the order of the decisions.
@@ -279,15 +190,10 @@ async def _begin(
     )
     row = await connection.fetchrow(BEGIN, *arguments)
     if row is None or row["owner_key"] is None:
-        await _add_owner(connection, owner)
+        await add_owner(connection, owner)
         row = await connection.fetchrow(BEGIN, *arguments)
     assert row is not None
     return row
-
-
-async def _add_owner(connection: "Connection", owner: Owner) -> None:
-    await connection.execute(ADD_APP, owner.app)
-    await connection.execute(ADD_OWNER, owner.app, owner.owner)
 
 
 def _row(accepted: AcceptedTurn) -> dict[str, Any]:

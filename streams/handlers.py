@@ -23,7 +23,7 @@ from processors.vectors import pack
 from runtime.failpoints import Failpoint, reach
 from streams.delivery import Record
 from streams.ports import Embedder, Publisher, Reader, Reconciling, TurnLog
-from streams.records import candidate_headers, candidate_key, place_of, read_turn, read_window
+from streams.records import candidate_headers, candidate_key, place_of, read_turn, read_window, run_of
 
 
 class ExtractObserver(Protocol):
@@ -77,15 +77,16 @@ class Extract:
         self._observer = observer
 
     async def __call__(self, records: Sequence[Record]) -> None:
-        """Read consecutive turns of one session of one owner. Done once their window is on the topic.
+        """Read consecutive turns of one session of one owner, all in one run. Done once their window is on the topic.
 
         Again: turns that took effect meanwhile are passed over, the others are read again. Raises Rejected where the
         record is no turn, uses a known id for other messages, or the model cannot make anything of it; Unavailable.
         """
         reach(Failpoint.EXTRACT_TAKEN)
+        run = run_of(records[0])
         accepted = [await self._accepted(record) for record in records]
         owner = Owner(accepted[0].turn.app, accepted[0].turn.owner)
-        begun = await self._turns.begin(owner, accepted)
+        begun = await self._turns.begin(owner, accepted, run=run)
         reach(Failpoint.EXTRACT_BEGUN)
         open_turns = self._open(accepted, begun)
         if open_turns:
@@ -94,7 +95,7 @@ class Extract:
             await self._publisher.publish(
                 self._topic,
                 key=candidate_key(owner),
-                value=msgspec.json.encode(window),
+                value=msgspec.json.encode(msgspec.structs.replace(window, run=run)),
                 headers=candidate_headers(records[-1]),
             )
             reach(Failpoint.EXTRACT_PUBLISHED)

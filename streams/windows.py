@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import msgspec
 
 from streams.delivery import Record
+from streams.records import RUN_HEADER
 
 
 class _Peek(msgspec.Struct):
@@ -22,7 +23,8 @@ _DECODER = msgspec.json.Decoder(_Peek)
 class SessionWindows:
     """The policy of the extract stage: what waits is read in one call, what comes alone is not kept waiting.
 
-    A turn off the record, one that is no turn, and one larger than `max_bytes` stand alone.
+    A turn off the record, one that is no turn, and one larger than `max_bytes` stand alone. Turns that are read again
+    share a window with those of the same run.
     """
 
     max_turns: int = 20
@@ -42,10 +44,10 @@ class SessionWindows:
         return min(len(records), self.max_turns)
 
 
-def _session(record: Record) -> tuple[str | None] | None:
-    """The session in a tuple; None for what stands alone."""
+def _session(record: Record) -> tuple[str | None, bytes | None] | None:
+    """The session, and which reading of it; None for what stands alone."""
     try:
         peek = _DECODER.decode(record.value or b"")
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
-    return None if peek.off_record else (peek.session,)
+    return None if peek.off_record else (peek.session, record.header(RUN_HEADER))

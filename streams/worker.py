@@ -27,6 +27,7 @@ from store.migrate import check as check_schema
 from store.models import ModelKeys
 from store.outbox import OutboxRepository
 from store.owners import OwnerRepository
+from store.parking import ParkingRepository
 from store.retention import BITE, TurnRetention
 from store.turns import TurnRepository
 from streams.delivery import Handle, Lanes, Limits, Retry, windows_of_one
@@ -245,7 +246,7 @@ class _WorkerProcess:
         attempt_seconds = _attempt_seconds(settings, name)
         parker = Parker(
             outlet,
-            TurnRepository(database),
+            ParkingRepository(database),
             stage=name,
             topic=topic_name(settings, PARKED),
             holds_windows=name == "reconcile",

@@ -8,6 +8,8 @@ ALTER TABLE parked
     -- Of the record, and of all its turns: `turn_id` is the first.
     ADD COLUMN received_at timestamptz,
     ADD COLUMN turn_ids text[] NOT NULL DEFAULT '{}',
+    -- Which reading could not be made of it.
+    ADD COLUMN run integer NOT NULL DEFAULT 0,
     -- It was put back on its topic, the last time and how often; or given up.
     ADD COLUMN replayed_at timestamptz,
     ADD COLUMN replays integer NOT NULL DEFAULT 0,
@@ -43,3 +45,6 @@ ALTER TABLE run ENABLE ROW LEVEL SECURITY;
 ALTER TABLE run FORCE ROW LEVEL SECURITY;
 CREATE POLICY operator_sees_all ON run TO mnemo_operator, mnemo_timer USING (true);
 GRANT SELECT, INSERT, UPDATE, DELETE ON run TO mnemo_operator, mnemo_timer;
+
+-- Readings after the first are few among all.
+CREATE INDEX ledger_run ON ledger (run) WHERE run > 0;

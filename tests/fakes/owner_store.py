@@ -82,6 +82,7 @@ class FakeOwnerStore:
             neighbours=neighbours,
             lines=self._lines(owned, probes, neighbours),
             forgotten=forgotten if any(forgotten) else (),
+            over=tuple(self._is_over(owned, probe) for probe in probes) if run else (),
             profile=self._profile,
             answered=answered,
         )
@@ -179,6 +180,20 @@ class FakeOwnerStore:
         if memory.state is State.LIVE and memory.valid_to is not None and memory.valid_to <= self._now():
             return State.SUPERSEDED
         return memory.state
+
+    def _is_over(self, owned: _Owned, probe: Probe) -> bool:
+        """Whether its turn said it before, in these words, and nothing of that is live."""
+        said = [
+            stored
+            for stored in owned.memories.values()
+            if stored.new.content_hash == probe.content_hash
+            and any(source.turn_id == probe.turn_id for source in stored.memory.sources)
+        ]
+        if not said or any(self._state(stored.memory) is State.LIVE for stored in said):
+            return False
+        last = max(said, key=lambda stored: stored.new.order)
+        by = owned.memories.get(last.memory.superseded_by) if last.memory.superseded_by else None
+        return by is None or not by.new.order.rereads(last.last)
 
     def _known(self, stored: _Stored) -> Known:
         memory = stored.memory

@@ -20,6 +20,7 @@ from processors.records import AcceptedTurn, Owner, Parking, Place
 from store.database import Database
 from store.keys import ApiKeyRepository, Key
 from store.overview import Overview
+from store.parking import ParkingRepository
 from store.turns import TurnRepository
 
 Mnemo = Callable[..., Result]
@@ -160,8 +161,9 @@ async def set_aside(dsn: str) -> None:
             owner=ANA,
             turn_ids=("t-1",),
         )
-        await turns.park(parking)
-        await turns.park(
+        parked = ParkingRepository(database)
+        await parked.park(parking)
+        await parked.park(
             Parking(
                 place=Place("mnemo.turns.v1", 1, 8, NOW),
                 stage="extract",

@@ -13,7 +13,7 @@ from processors.answers import Dropped
 from processors.errors import ModelUnavailable, Rejected, StoreUnavailable
 from processors.extraction import ReadAnswer, ReadingFailed, ReadRequest
 from processors.facts import Fact, Reading, Window, WindowTurn
-from processors.records import AcceptedTurn, Begun, ContextMessage, Owner, Parking, TurnStatus
+from processors.records import AcceptedTurn, Begun, ContextMessage, Landed, Owner, Parking, TurnStatus
 from processors.vectors import EmbeddingModel, Vector, unpack
 from streams.delivery import Record
 from streams.handlers import Extract, Reconcile
@@ -32,11 +32,13 @@ class Log:
     status: TurnStatus = TurnStatus.NEW
     context: tuple[ContextMessage, ...] = ()
     begun: list[tuple[Owner, Sequence[AcceptedTurn]]] = field(default_factory=list)
+    runs: list[int] = field(default_factory=list)
     parked: list[Parking] = field(default_factory=list)
     error: Exception | None = None
 
     async def begin(self, owner: Owner, turns: Sequence[AcceptedTurn], *, run: int = 0) -> Begun:
         self.begun.append((owner, turns))
+        self.runs.append(run)
         return Begun(tuple(self.status for _ in turns), self.context)
 
     async def park(self, parking: Parking) -> None:
@@ -68,8 +70,9 @@ class Model:
 class Topic:
     sent: list[tuple[str, bytes | None, bytes | None, Headers]] = field(default_factory=list)
 
-    async def publish(self, topic: str, *, key: bytes | None, value: bytes | None, headers: Headers) -> None:
+    async def publish(self, topic: str, *, key: bytes | None, value: bytes | None, headers: Headers) -> Landed | None:
         self.sent.append((topic, key, value, headers))
+        return Landed(0, len(self.sent) - 1)
 
     @property
     def window(self) -> Window:

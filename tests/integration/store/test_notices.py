@@ -9,6 +9,7 @@ from processors.records import Owner, Parking
 from store.database import Database
 from store.notices import TurnNotices, payload
 from store.owners import OwnerRepository
+from store.parking import ParkingRepository
 from store.turns import TurnRepository
 from tests.fakes.values import OWNER, accepted, commit_of, place_of
 
@@ -47,7 +48,7 @@ async def test_a_turn_that_is_parked_wakes_who_waits_for_it(worker: Database, no
         turn_ids=("t-1",),
     )
     async with notices.subscribe(OWNER, "t-1") as ended:
-        await TurnRepository(worker).park(parking)
+        await ParkingRepository(worker).park(parking)
         await asyncio.wait_for(ended.wait(), _LONG)
 
 

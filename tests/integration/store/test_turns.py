@@ -16,6 +16,7 @@ from store.database import Database
 from store.memories import MemoryRepository
 from store.models import ModelMismatch
 from store.owners import OwnerRepository
+from store.parking import ParkingRepository
 from store.turns import TurnRepository
 from tests.fakes.values import (
     MODEL,
@@ -40,6 +41,11 @@ NEW, PENDING, SETTLED, REUSED = TurnStatus.NEW, TurnStatus.PENDING, TurnStatus.S
 @pytest.fixture
 def turns(worker: Database) -> TurnRepository:
     return TurnRepository(worker)
+
+
+@pytest.fixture
+def ledger(worker: Database) -> ParkingRepository:
+    return ParkingRepository(worker)
 
 
 @pytest.fixture
@@ -98,7 +104,7 @@ async def test_a_turn_that_only_the_ledger_remembers_is_settled_and_not_written_
 
 @pytest.mark.parametrize("stored", [False, True])
 async def test_an_id_with_other_messages_is_reused_and_leaves_what_stands(
-    turns: TurnRepository, owners: OwnerRepository, admin: Admin, stored: bool
+    turns: TurnRepository, ledger: ParkingRepository, owners: OwnerRepository, admin: Admin, stored: bool
 ) -> None:
     await turns.begin(OWNER, [accepted("t-1", "First.")])
     if stored:
@@ -106,7 +112,7 @@ async def test_an_id_with_other_messages_is_reused_and_leaves_what_stands(
     before = await admin.fetchrow("SELECT * FROM turn")
 
     assert (await turns.begin(OWNER, [accepted("t-1", "Second.", offset=2)])).statuses == (REUSED,)
-    await turns.park(_parking("t-1", offset=2, reason=Reason.ID_REUSED, detail="id: used before"))
+    await ledger.park(_parking("t-1", offset=2, reason=Reason.ID_REUSED, detail="id: used before"))
 
     assert await admin.fetchrow("SELECT * FROM turn") == before
     assert await admin.fetchval("SELECT count(*) FROM ledger WHERE outcome = 'PARKED'") == 0
@@ -179,25 +185,27 @@ async def test_the_app_s_own_settings_come_along(turns: TurnRepository, admin: A
     assert (await OwnerRepository(turns._database).look(OWNER, [], model=None)).profile == profile
 
 
-async def test_a_pending_turn_is_parked_with_its_reason(turns: TurnRepository, admin: Admin) -> None:
+async def test_a_pending_turn_is_parked_with_its_reason(
+    turns: TurnRepository, ledger: ParkingRepository, admin: Admin
+) -> None:
     await turns.begin(OWNER, [accepted("t-1")])
     for _ in range(2):
-        await turns.park(_parking("t-1", reason=Reason.MODEL_REFUSED, detail="the model refused"))
+        await ledger.park(_parking("t-1", reason=Reason.MODEL_REFUSED, detail="the model refused"))
     assert await turns.report(OWNER, "t-1") == TurnReport(TurnState.PARKED, Reason.MODEL_REFUSED, "the model refused")
     [parked] = await admin.fetch("SELECT app, turn_id, stage, reason, detail, attempts FROM parked")
     assert tuple(parked) == ("acme", "t-1", "extract", "model_refused", "the model refused", 1)
     assert [tuple(row) for row in await admin.fetch("SELECT turn_id, outcome FROM ledger")] == [("t-1", "PARKED")]
 
 
-async def test_a_turn_that_was_never_begun_can_be_parked(turns: TurnRepository) -> None:
-    await turns.park(_parking("t-1"))
+async def test_a_turn_that_was_never_begun_can_be_parked(turns: TurnRepository, ledger: ParkingRepository) -> None:
+    await ledger.park(_parking("t-1"))
     assert await turns.report(OWNER, "t-1") == TurnReport(TurnState.PARKED, Reason.INVALID_FIELD, "said_at: no date")
 
 
 async def test_a_parked_turn_that_is_sent_again_is_new_and_becomes_stored(
-    turns: TurnRepository, owners: OwnerRepository
+    turns: TurnRepository, ledger: ParkingRepository, owners: OwnerRepository
 ) -> None:
-    await turns.park(_parking("t-1"))
+    await ledger.park(_parking("t-1"))
     corrected = accepted("t-1", "Corrected.", offset=9)
     assert (await turns.begin(OWNER, [corrected])).statuses == (NEW,)
     assert await turns.report(OWNER, "t-1") == TurnReport(TurnState.PENDING)
@@ -209,34 +217,38 @@ async def test_a_parked_turn_that_is_sent_again_is_new_and_becomes_stored(
 
 
 async def test_a_stored_turn_stays_stored_whatever_is_parked_after(
-    turns: TurnRepository, owners: OwnerRepository, admin: Admin
+    turns: TurnRepository, ledger: ParkingRepository, owners: OwnerRepository, admin: Admin
 ) -> None:
     await turns.begin(OWNER, [accepted("t-1")])
     assert await owners.commit(OWNER, 0, commit_of("t-1"))
-    await turns.park(_parking("t-1"))
+    await ledger.park(_parking("t-1"))
     assert await turns.report(OWNER, "t-1") == TurnReport(TurnState.STORED)
     await admin.execute("DELETE FROM turn")  # the log's retention is over
-    await turns.park(_parking("t-1"))
+    await ledger.park(_parking("t-1"))
     assert await turns.report(OWNER, "t-1") == TurnReport(TurnState.STORED)
 
 
-async def test_a_broken_record_does_not_park_the_pending_turn_whose_id_it_uses(turns: TurnRepository) -> None:
+async def test_a_broken_record_does_not_park_the_pending_turn_whose_id_it_uses(
+    turns: TurnRepository, ledger: ParkingRepository
+) -> None:
     await turns.begin(OWNER, [accepted("t-1", offset=1)])
-    await turns.park(_parking("t-1", offset=2))
+    await ledger.park(_parking("t-1", offset=2))
     assert await turns.report(OWNER, "t-1") == TurnReport(TurnState.PENDING)
 
 
-async def test_what_reconcile_parks_marks_the_turns_of_the_window(turns: TurnRepository) -> None:
+async def test_what_reconcile_parks_marks_the_turns_of_the_window(
+    turns: TurnRepository, ledger: ParkingRepository
+) -> None:
     await turns.begin(OWNER, [accepted("t-1", offset=1), accepted("t-2", offset=2)])
-    await turns.park(_parking("t-1", "t-2", offset=77, topic="mnemo.candidates.v1", stage="reconcile"))
+    await ledger.park(_parking("t-1", "t-2", offset=77, topic="mnemo.candidates.v1", stage="reconcile"))
     for turn_id in ("t-1", "t-2"):
         assert (await turns.report(OWNER, turn_id)).state is TurnState.PARKED
 
 
-async def test_what_has_no_owner_is_kept_by_its_place_alone(turns: TurnRepository, admin: Admin) -> None:
+async def test_what_has_no_owner_is_kept_by_its_place_alone(ledger: ParkingRepository, admin: Admin) -> None:
     parking = dataclasses.replace(_parking(reason=Reason.MISSING_KEY, detail="key: missing"), owner=None)
     for _ in range(2):
-        await turns.park(parking)
+        await ledger.park(parking)
     assert [tuple(row) for row in await admin.fetch("SELECT app, owner_key, turn_id, reason FROM parked")] == [
         (None, None, None, "missing_key")
     ]
@@ -244,12 +256,12 @@ async def test_what_has_no_owner_is_kept_by_its_place_alone(turns: TurnRepositor
 
 
 async def test_a_place_that_another_app_s_record_had_does_not_stop_the_parking(
-    turns: TurnRepository, admin: Admin
+    turns: TurnRepository, ledger: ParkingRepository, admin: Admin
 ) -> None:
-    await turns.park(_parking("t-1"))
+    await ledger.park(_parking("t-1"))
     other = dataclasses.replace(_parking("t-1"), owner=Owner("other-app", "o"))
-    await turns.park(other)
-    await turns.park(dataclasses.replace(_parking(), owner=None))
+    await ledger.park(other)
+    await ledger.park(dataclasses.replace(_parking(), owner=None))
     assert [row["app"] for row in await admin.fetch("SELECT app FROM parked")] == ["acme"]
     assert (await turns.report(Owner("other-app", "o"), "t-1")).state is TurnState.PARKED
 

@@ -110,14 +110,19 @@ class OwnerStory:
         at: float,
         slot: tuple[str, str] | None = None,
         received: float | None = None,
+        again: int | None = None,
+        run: int = 0,
         **fields: Any,
     ) -> list[Effect]:
-        """One turn, said `at` so many hours and received then, or later. Gives its decisions."""
+        """One turn, said `at` so many hours and received then, or later. Gives its decisions.
+
+        again: the turn of that number, read again in `run`.
+        """
         said_at, received_at = hours(at), hours(at if received is None else received)
         made = tuple(
             self.fact(each, slot=slot, said_at=said_at, **fields) if isinstance(each, str) else each for each in facts
         )
-        offset = next(self._offsets)
+        offset = next(self._offsets) if again is None else again
         turn = WindowTurn(
             id=f"t{offset}", topic="turns", partition=0, offset=offset, received_at=received_at, said_at=said_at
         )
@@ -129,6 +134,7 @@ class OwnerStory:
                 session="s",
                 turns=(turn,),
                 facts=made,
+                run=run,
                 embedding_model=MODEL.name if made else None,
             )
         )
