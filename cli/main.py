@@ -60,6 +60,7 @@ COMMANDS: Final[dict[str, Entry]] = {
     "show": Entry(PEOPLE, "one memory, in full", "commands.ask", "show"),
     "why": Entry(PEOPLE, "how a memory came to be", "commands.explain", "why"),
     "add": Entry(PEOPLE, "a memory, directly", "commands.ask", "add"),
+    "export": Entry(PEOPLE, "all of an owner, as JSON", "commands.export", "export"),
     "forget": Entry(PEOPLE, "erase a memory, for good", "commands.explain", "forget"),
 }
 """Summaries of at most 28 characters: two headings stand side by side on 80 columns."""

@@ -2,6 +2,9 @@
 
 import http.client
 import json
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -12,6 +15,8 @@ SERVICE: Final = "mnemostream.v1.MemoryService"
 _URL_RULE: Final = "MNEMO_URL: must be http://host:port or https://host:port"
 _MARGIN_SECONDS: Final = 10.0
 """Beyond what the call itself may wait."""
+_END: Final = 2
+"""The flag of a stream's last frame, which tells how it ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +51,41 @@ def call(endpoint: Endpoint, method: str, request: dict[str, Any], *, wait_secon
 
     wait_seconds: what the call itself may take. Raises CallFailed, NotAvailable.
     """
+    body = json.dumps({name: value for name, value in request.items() if value is not None}).encode()
+    with _posted(endpoint, method, body, "application/json", wait_seconds) as response:
+        status, answer = response.status, response.read()
+    return _read(status, answer)
+
+
+def stream(
+    endpoint: Endpoint, method: str, request: dict[str, Any], *, wait_seconds: float = 20.0
+) -> Iterator[dict[str, Any]]:
+    """The messages that `method` answers to `request`, one by one.
+
+    wait_seconds: what the next one may take. Raises CallFailed, NotAvailable: also in the middle, where it breaks off.
+    """
+    body = json.dumps(request).encode()
+    frame = struct.pack(">BI", 0, len(body)) + body
+    with _posted(endpoint, method, frame, "application/connect+json", wait_seconds) as response:
+        if response.status != http.client.OK:
+            _read(response.status, response.read())
+            raise CallFailed("unknown", "the answer is no stream")
+        while True:
+            flags, length = struct.unpack(">BI", _exactly(response, 5))
+            message = json.loads(_exactly(response, length) or b"{}")
+            if flags & _END:
+                error = message.get("error")
+                if error:
+                    raise CallFailed(str(error.get("code", "unknown")), str(error.get("message", "")))
+                return
+            yield message
+
+
+@contextmanager
+def _posted(
+    endpoint: Endpoint, method: str, body: bytes, kind: str, wait_seconds: float
+) -> Iterator[http.client.HTTPResponse]:
+    """The response to a POST. Raises NotAvailable where nobody answers, or the answer breaks off."""
     try:
         address = urlsplit(endpoint.url)
         port = address.port
@@ -53,21 +93,27 @@ def call(endpoint: Endpoint, method: str, request: dict[str, Any], *, wait_secon
         raise UsageProblem(_URL_RULE) from None
     if address.scheme not in ("http", "https") or not address.hostname:
         raise UsageProblem(_URL_RULE)
-    kind = http.client.HTTPSConnection if address.scheme == "https" else http.client.HTTPConnection
-    connection = kind(address.hostname, port, timeout=wait_seconds + _MARGIN_SECONDS)
-    body = json.dumps({name: value for name, value in request.items() if value is not None})
-    headers = {"Content-Type": "application/json", "Authorization": f"Bearer {endpoint.api_key}"}
+    protocol = http.client.HTTPSConnection if address.scheme == "https" else http.client.HTTPConnection
+    connection = protocol(address.hostname, port, timeout=wait_seconds + _MARGIN_SECONDS)
+    headers = {"Content-Type": kind, "Authorization": f"Bearer {endpoint.api_key}"}
     try:
-        connection.request("POST", f"{address.path.rstrip('/')}/{SERVICE}/{method}", body.encode(), headers)
-        response = connection.getresponse()
-        status, answer = response.status, response.read()
+        connection.request("POST", f"{address.path.rstrip('/')}/{SERVICE}/{method}", body, headers)
+        yield connection.getresponse()
     except (OSError, http.client.HTTPException) as error:
         place = f"{address.scheme}://{address.netloc.rpartition('@')[2]}"
         what = "no answer in time" if isinstance(error, TimeoutError) else "nobody answers"
+        if isinstance(error, http.client.IncompleteRead):
+            raise NotAvailable(f"the answer of {place} broke off: try again") from None
         raise NotAvailable(f"{what} at {place}: is it running? (`mnemo up`, or set MNEMO_URL)") from None
     finally:
         connection.close()
-    return _read(status, answer)
+
+
+def _exactly(response: http.client.HTTPResponse, length: int) -> bytes:
+    data = response.read(length)
+    if len(data) < length:
+        raise http.client.IncompleteRead(data, length - len(data))
+    return data
 
 
 def _read(status: int, answer: bytes) -> dict[str, Any]:

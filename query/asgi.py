@@ -14,7 +14,7 @@ from typing_extensions import override
 from query.auth import CALLER
 from query.codec import BinaryCodec, JsonCodec
 from query.gate import Gate, Passage
-from query.service import SERVICE, Method
+from query.service import SERVICE, AnyMethod, Streaming
 
 MAX_BODY_BYTES: Final = 4 * 1024 * 1024
 
@@ -23,18 +23,12 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
-_CONTENT_TYPES: Final = frozenset(
-    {
-        b"application/json",
-        b"application/proto",
-        b"application/grpc-web",
-        b"application/grpc-web+proto",
-        b"application/grpc-web+json",
-    }
-)
+_GRPC_WEB: Final = (b"application/grpc-web", b"application/grpc-web+proto", b"application/grpc-web+json")
+_UNARY: Final = frozenset({b"application/json", b"application/proto", *_GRPC_WEB})
+_STREAMS: Final = frozenset({b"application/connect+json", b"application/connect+proto", *_GRPC_WEB})
 
 
-def application(gate: Gate, methods: Iterable[Method[Any, Any]]) -> Application:
+def application(gate: Gate, methods: Iterable[AnyMethod]) -> Application:
     """Everything that is served on the HTTP port. What is no call of a method is answered with a body that says so."""
     served = {f"/{SERVICE}/{method.name}": method for method in methods}
     rpc: Any = _Rpc(
@@ -54,9 +48,8 @@ def application(gate: Gate, methods: Iterable[Method[Any, Any]]) -> Application:
             await _answer(
                 send, HTTPStatus.METHOD_NOT_ALLOWED, "unimplemented", "methods are called by POST", allow=b"POST"
             )
-        elif _content_type(scope) not in _CONTENT_TYPES:
-            message = "the content type must be application/json, application/proto or application/grpc-web+proto"
-            await _answer(send, HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "invalid_argument", message)
+        elif (wrong := _wrong_type(_content_type(scope), served[scope["path"]])) is not None:
+            await _answer(send, HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "invalid_argument", wrong)
         else:
             await rpc(scope, receive, send)
 
@@ -92,19 +85,33 @@ class _Door(MetadataInterceptor[Passage]):
             raise told from None
 
 
-def _endpoint(method: Method[Any, Any]) -> Any:
-    async def call(request: Any, _: RequestContext[Any, Any]) -> Any:
-        return await method.handle(request, CALLER.get())
-
+def _endpoint(method: AnyMethod) -> Any:
     info = MethodInfo(
         name=method.name,
         service_name=SERVICE,
         input=method.request,
         output=method.response,
         idempotency_level=IdempotencyLevel.UNKNOWN,
-        stream_type=StreamType.UNARY,
+        stream_type=StreamType.SERVER_STREAM if isinstance(method, Streaming) else StreamType.UNARY,
     )
+    if isinstance(method, Streaming):
+        return Endpoint.server_stream(info, lambda request, _: method.handle(request, CALLER.get()))
+
+    async def call(request: Any, _: RequestContext[Any, Any]) -> Any:
+        return await method.handle(request, CALLER.get())
+
     return Endpoint.unary(info, call)
+
+
+def _wrong_type(given: bytes, method: AnyMethod) -> str | None:
+    """What is wrong with a content type; None where nothing is."""
+    if isinstance(method, Streaming):
+        if given in _STREAMS:
+            return None
+        return "a stream: the content type must be application/connect+json, application/connect+proto or grpc-web"
+    if given in _UNARY:
+        return None
+    return "the content type must be application/json, application/proto or application/grpc-web+proto"
 
 
 def _content_type(scope: Scope) -> bytes:

@@ -26,6 +26,8 @@ M = TypeVar("M", bound=Message)
 BODY: Final = "body"
 """The field that is named where no field can be."""
 _LONGEST_NAME: Final = 64
+_STRUCTS: Final = ("data", "metadata")
+"""The fields that are JSON objects."""
 _WELL_KNOWN: Final = {
     "google.protobuf.Timestamp": "must be a time as RFC 3339 has it, like 2026-11-21T10:00:00Z",
     "google.protobuf.Duration": "must be a duration in seconds, like 2.5s",
@@ -52,7 +54,9 @@ class JsonCodec(Codec[Message, Any]):
     def encode(self, message: Message) -> bytes:
         """`message` as JSON."""
         text = message.to_json(always_emit_implicit=True)
-        if '"data":{"' in text:  # numbers of a Struct are doubles: 3 would be shown as 3.0
+        if any(
+            f'"{name}":{{"' in text for name in _STRUCTS
+        ):  # numbers of a Struct are doubles: 3 would be shown as 3.0
             return msgspec.json.encode(_whole(message_to_json_value(message, always_emit_implicit=True)))
         return text.encode()
 
@@ -141,10 +145,10 @@ def _rule(field: DescField) -> str:
 
 
 def _whole(value: Any) -> Any:
-    """`value` with the whole numbers of every `data` written as such."""
+    """`value` with the whole numbers of every Struct written as such."""
     match value:
         case dict():
-            return {key: _integers(item) if key == "data" else _whole(item) for key, item in value.items()}
+            return {key: _integers(item) if key in _STRUCTS else _whole(item) for key, item in value.items()}
         case list():
             return [_whole(item) for item in value]
         case _:

@@ -7,7 +7,9 @@
         ├── Unauthenticated
         ├── PermissionDenied
         ├── TurnNotOver
-        └── TurnParked
+        ├── TurnParked
+        ├── TooManyExports
+        └── ExportTooSlow
 
 No message holds the text of anybody, SQL, or a place in the code.
 """
@@ -29,6 +31,7 @@ from processors.errors import Contended, InvalidRequest, MnemoError, ModelUnavai
 DOMAIN: Final = "mnemostream"
 RETRY_AFTER: Final = timedelta(seconds=1)
 """Told to callers where the dependency named no delay."""
+EXPORT_RETRY_AFTER: Final = timedelta(seconds=5)
 
 _log = structlog.get_logger(__name__)
 
@@ -63,6 +66,14 @@ class TurnParked(Refused):
         self.detail = detail or ""
 
 
+class TooManyExports(Refused):
+    """This process streams as many exports as it may."""
+
+
+class ExportTooSlow(Refused):
+    """An export was not read in its time: its snapshot is given up."""
+
+
 def failure(error: BaseException) -> ConnectError:
     """`error` as it is told to callers. What is not in the table is a defect: logged, and told as INTERNAL."""
     match error:
@@ -87,6 +98,11 @@ def failure(error: BaseException) -> ConnectError:
             return _failure(Code.FAILED_PRECONDITION, str(error), "TURN_PARKED", details, told)
         case TurnNotOver():
             return _failure(Code.DEADLINE_EXCEEDED, str(error), "TURN_NOT_OVER")
+        case TooManyExports():
+            retry = RetryInfo(retry_delay=Duration.from_timedelta(EXPORT_RETRY_AFTER))
+            return _failure(Code.RESOURCE_EXHAUSTED, str(error), "TOO_MANY_EXPORTS", [retry])
+        case ExportTooSlow():
+            return _failure(Code.DEADLINE_EXCEEDED, str(error), "EXPORT_TOO_SLOW")
         case Contended():
             return _unavailable(error, "CONTENDED", "the owner changed again and again meanwhile")
         case ModelUnavailable():

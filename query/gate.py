@@ -3,7 +3,7 @@
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from connectrpc.code import Code
 from connectrpc.errors import ConnectError
@@ -11,7 +11,7 @@ from connectrpc.errors import ConnectError
 from query.auth import CALLER, Authenticator, permit
 from query.errors import failure
 from query.metrics import QueryMetrics
-from query.service import Method
+from query.service import AnyMethod
 
 OK: Final = "OK"
 
@@ -27,9 +27,7 @@ class Passage:
 class Gate:
     """`enter` before the body of a request is read, `leave` once its answer stands."""
 
-    def __init__(
-        self, authenticator: Authenticator, methods: Iterable[Method[Any, Any]], metrics: QueryMetrics
-    ) -> None:
+    def __init__(self, authenticator: Authenticator, methods: Iterable[AnyMethod], metrics: QueryMetrics) -> None:
         self._authenticator = authenticator
         self._scopes = {method.name: method.scope for method in methods}
         self._metrics = metrics

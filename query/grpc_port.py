@@ -2,7 +2,8 @@
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from contextlib import aclosing, asynccontextmanager
 from typing import Any, Final
 
 import grpc
@@ -22,7 +23,7 @@ from query.asgi import MAX_BODY_BYTES
 from query.auth import CALLER
 from query.codec import read_binary
 from query.gate import Gate
-from query.service import SERVICE, Method
+from query.service import SERVICE, AnyMethod, Method, Streaming
 
 _OPTIONS: Final = (
     ("grpc.max_receive_message_length", MAX_BODY_BYTES),
@@ -40,12 +41,9 @@ Context = grpc.aio.ServicerContext[Any, Any]
 class GrpcPort:
     """The gRPC server of one process, on the running loop."""
 
-    def __init__(self, gate: Gate, methods: Iterable[Method[Any, Any]]) -> None:
+    def __init__(self, gate: Gate, methods: Iterable[AnyMethod]) -> None:
         self._server = grpc.aio.server(options=_OPTIONS)
-        handlers = {
-            method.name: grpc.unary_unary_rpc_method_handler(_behaviour(gate, method), response_serializer=_to_binary)
-            for method in methods
-        }
+        handlers = {method.name: _handler(gate, method) for method in methods}
         self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, handlers),))
         self._health = health.aio.HealthServicer()  # type: ignore[attr-defined] # the stubs know no aio
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
@@ -88,26 +86,51 @@ def _in_order(files: Sequence[DescFile], seen: dict[str, DescFile] | None = None
     return known.values()
 
 
-def _behaviour(gate: Gate, method: Method[Any, Any]) -> Callable[[bytes, Context], Awaitable[Any]]:
+def _handler(gate: Gate, method: AnyMethod) -> Any:
     """The method for grpc.aio. It takes raw bytes: the library answers what it cannot read with INTERNAL."""
+    if isinstance(method, Streaming):
+        behaviour = _streaming(gate, method)
+        return grpc.unary_stream_rpc_method_handler(behaviour, response_serializer=_to_binary)
+    return grpc.unary_unary_rpc_method_handler(_unary(gate, method), response_serializer=_to_binary)
 
+
+def _unary(gate: Gate, method: Method[Any, Any]) -> Callable[[bytes, Context], Awaitable[Any]]:
     async def call(data: bytes, context: Context) -> Any:
-        passage = gate.begin(method.name)
-        try:
-            await gate.admit(passage, _authorization(context))
-            answer = await method.handle(read_binary(data, method.request), CALLER.get())
-        except asyncio.CancelledError:
-            gate.count(passage, Code.DEADLINE_EXCEEDED if _too_late(context) else Code.CANCELED)
-            raise
-        except Exception as error:  # noqa: BLE001 (each becomes what the caller is told)
-            told = gate.leave(passage, error)
-        else:
-            told = gate.leave(passage, None)
-        if told is not None:
-            await context.abort(_STATUS[told.code], told.message, ((_DETAILS, _status(told)),))
-        return answer
+        async with _passed(gate, method.name, context):
+            return await method.handle(read_binary(data, method.request), CALLER.get())
 
     return call
+
+
+def _streaming(gate: Gate, method: Streaming[Any, Any]) -> Callable[[bytes, Context], Awaitable[None]]:
+    async def call(data: bytes, context: Context) -> None:
+        async with (
+            _passed(gate, method.name, context),
+            aclosing(method.handle(read_binary(data, method.request), CALLER.get())) as answers,
+        ):
+            async for answer in answers:
+                await context.write(answer)
+
+    return call
+
+
+@asynccontextmanager
+async def _passed(gate: Gate, method: str, context: Context) -> AsyncIterator[None]:
+    """Through the gate and back; what goes wrong inside becomes what the caller is told."""
+    passage = gate.begin(method)
+    told: ConnectError | None
+    try:
+        await gate.admit(passage, _authorization(context))
+        yield
+    except asyncio.CancelledError:
+        gate.count(passage, Code.DEADLINE_EXCEEDED if _too_late(context) else Code.CANCELED)
+        raise
+    except Exception as error:  # noqa: BLE001 (each becomes what the caller is told)
+        told = gate.leave(passage, error)
+    else:
+        told = gate.leave(passage, None)
+    if told is not None:
+        await context.abort(_STATUS[told.code], told.message, ((_DETAILS, _status(told)),))
 
 
 def _authorization(context: Context) -> str | None:

@@ -22,6 +22,7 @@ from processors.errors import StoreUnavailable
 from providers.assembly import open_arbitrator, open_embedder
 from query.asgi import application
 from query.auth import Authenticator
+from query.exporting import Exporter
 from query.gate import Gate
 from query.grpc_port import GrpcPort
 from query.metrics import QueryMetrics
@@ -31,6 +32,7 @@ from runtime.ops import Check, Heartbeat, OpsServer, Readiness
 from runtime.settings import InvalidSettings, Settings
 from store.database import Database
 from store.decisions import DecisionRepository
+from store.exports import ExportRepository
 from store.forgetting import ForgettingRepository
 from store.keys import ApiKeyRepository
 from store.memories import MemoryRepository
@@ -199,7 +201,7 @@ def assembled(
         redact=sanitize_lines,
         metrics=metrics,
     )
-    served = methods(service)
+    served = methods(service, Exporter(ExportRepository(database)))
     gate = Gate(Authenticator(ApiKeyRepository(database)), served, metrics)
     return Ports(application(gate, served), GrpcPort(gate, served), drain_seconds=settings.drain_seconds)
 

@@ -4,11 +4,11 @@
 """
 
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta, tzinfo
 from hashlib import sha256
-from typing import Any, Final, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar
 from uuid import UUID
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -25,9 +25,10 @@ from processors.records import Owner
 from processors.search import Filters, MemoryPage, SearchQuery, SearchResult, TurnReport, TurnState
 from processors.statements import NewStatement
 from processors.stories import story
-from query import rules, wire
+from query import records, rules, wire
 from query.auth import Caller, Scope
 from query.errors import NotFound, TurnNotOver, TurnParked
+from query.exporting import Exporter
 from query.metrics import QueryMetrics
 
 SERVICE: Final = "mnemostream.v1.MemoryService"
@@ -160,7 +161,7 @@ class MemoryService:
         found = await self._decisions.explain(wire.owner(caller.app, request.owner), wire.memory_id(request.id))
         if found is None:
             raise NotFound("the owner has no such memory")
-        return wire.explained(found, _in_words(found))
+        return records.explained(found, _in_words(found))
 
     async def delete_memory(self, request: pb.DeleteMemoryRequest, caller: Caller) -> pb.DeleteMemoryResponse:
         """Forget a memory."""
@@ -181,6 +182,17 @@ class MemoryService:
 
 
 @dataclass(frozen=True, slots=True)
+class Streaming(Generic[Req, Res]):
+    """A method whose answer is a stream of messages."""
+
+    name: str
+    request: type[Req]
+    response: type[Res]
+    scope: Scope
+    handle: Callable[[Req, Caller], AsyncGenerator[Res, None]]
+
+
+@dataclass(frozen=True, slots=True)
 class Method(Generic[Req, Res]):
     """One method of the proto, the scope that it needs, and its handler."""
 
@@ -191,7 +203,10 @@ class Method(Generic[Req, Res]):
     handle: Callable[[Req, Caller], Awaitable[Res]]
 
 
-def methods(service: MemoryService) -> tuple[Method[Any, Any], ...]:
+AnyMethod: TypeAlias = Method[Any, Any] | Streaming[Any, Any]
+
+
+def methods(service: MemoryService, exporter: Exporter) -> tuple[AnyMethod, ...]:
     """All methods that are served."""
     return (
         Method("Search", pb.SearchRequest, pb.SearchResponse, Scope.READ, service.search),
@@ -201,6 +216,7 @@ def methods(service: MemoryService) -> tuple[Method[Any, Any], ...]:
         Method("CreateMemory", pb.CreateMemoryRequest, pb.Memory, Scope.WRITE, service.create_memory),
         Method("ExplainMemory", pb.ExplainMemoryRequest, pb.ExplainMemoryResponse, Scope.READ, service.explain_memory),
         Method("DeleteMemory", pb.DeleteMemoryRequest, pb.DeleteMemoryResponse, Scope.WRITE, service.delete_memory),
+        Streaming("ExportOwner", pb.ExportOwnerRequest, pb.ExportOwnerResponse, Scope.READ, exporter.export_owner),
     )
 
 

@@ -1,6 +1,7 @@
-"""Between the messages of the wire and the values of the domain: the only module here that builds or reads messages.
+"""Between the messages of the wire and the values of the domain.
 
-Requests become values that keep every rule, or InvalidRequest names the field. Fields are named as JSON has them.
+Only this module reads messages, and only it and `query.records` build them. Requests become values that keep every
+rule, or InvalidRequest names the field. Fields are named as JSON has them.
 """
 
 from collections.abc import Mapping
@@ -13,11 +14,9 @@ from mnemostream.v1 import memory_service_pb as pb
 from protobuf import enum_is_unknown
 from protobuf.wkt import Duration, Struct, Timestamp
 
-from processors import explanations, memories
+from processors import memories
 from processors.errors import InvalidRequest
-from processors.facts import Reading
 from processors.records import Owner
-from processors.routing import Action, Route
 from processors.search import (
     MAX_QUERY_CHARACTERS,
     Filters,
@@ -40,10 +39,8 @@ _MAX_INT32: Final = 2**31 - 1
 _UNTOLD: Final = NewStatement(content="")
 """Where the defaults of a statement stand."""
 
-_STATES: Final = {state: pb.Memory.State[state.name] for state in memories.State}
-_TURN_STATES: Final = {state: pb.Turn.State[state.name] for state in TurnState}
-_ROUTES: Final = {route: pb.Decision.Route[route.name] for route in Route}
-_ACTIONS: Final = {action: pb.Decision.Action[action.name] for action in Action}
+STATES: Final = {state: pb.Memory.State[state.name] for state in memories.State}
+TURN_STATES: Final = {state: pb.Turn.State[state.name] for state in TurnState}
 _MODES: Final = {pb.SearchRequest.Mode[mode.name]: mode for mode in Mode} | {
     pb.SearchRequest.Mode.UNSPECIFIED: Mode.WEIGHTED
 }
@@ -239,32 +236,32 @@ def memory(value: memories.Memory) -> pb.Memory:
         owner=value.owner,
         session=value.session or "",
         content=value.content,
-        data=_struct(value.data),
+        data=struct(value.data),
         tags=list(value.tags),
         type=value.type or "",
         category=value.category,
         importance=value.importance,
         confidence=value.confidence,
         pinned=value.pinned,
-        state=_STATES[value.state],
+        state=STATES[value.state],
         strength=value.strength,
         subject=value.subject or "",
         attribute=value.attribute or "",
-        valid_from=_timestamp(value.valid_from),
-        valid_to=_timestamp(value.valid_to),
-        recorded_at=_timestamp(value.recorded_at),
-        retired_at=_timestamp(value.retired_at),
+        valid_from=timestamp(value.valid_from),
+        valid_to=timestamp(value.valid_to),
+        recorded_at=timestamp(value.recorded_at),
+        retired_at=timestamp(value.retired_at),
         retired_reason=value.retired_reason or "",
         supersedes=str(value.supersedes) if value.supersedes is not None else "",
         superseded_by=str(value.superseded_by) if value.superseded_by is not None else "",
         access_count=min(value.access_count, _MAX_INT32),
-        accessed_at=_timestamp(value.accessed_at),
-        confirmed_at=_timestamp(value.confirmed_at),
+        accessed_at=timestamp(value.accessed_at),
+        confirmed_at=timestamp(value.confirmed_at),
         confirmations=value.confirmations,
-        expires_at=_timestamp(value.expires_at),
-        fades_at=None if value.pinned else _timestamp(value.fades_at),
+        expires_at=timestamp(value.expires_at),
+        fades_at=None if value.pinned else timestamp(value.fades_at),
         etag=str(value.version),
-        sources=[_source(source) for source in value.sources],
+        sources=[source(each) for each in value.sources],
         restates=str(value.restates) if value.restates is not None else "",
     )
 
@@ -288,83 +285,16 @@ def turn(turn_id: str, report: TurnReport) -> pb.Turn:
     """The answer of `GetTurn`."""
     return pb.Turn(
         turn_id=turn_id,
-        state=_TURN_STATES[report.state],
+        state=TURN_STATES[report.state],
         reason=str(report.reason or ""),
         detail=report.detail or "",
         memory_ids=list(report.memory_ids),
     )
 
 
-def explained(value: explanations.Explanation, story: str) -> pb.ExplainMemoryResponse:
-    """The answer of `ExplainMemory`."""
-    return pb.ExplainMemoryResponse(
-        memory=memory(value.memory),
-        story=story,
-        statements=[_statement(statement) for statement in value.statements],
-        decisions=[_decision(decision) for decision in value.decisions],
-        line=[memory(version) for version in value.line],
-    )
-
-
 def deleted() -> pb.DeleteMemoryResponse:
     """The answer of `DeleteMemory`."""
     return pb.DeleteMemoryResponse()
-
-
-def _statement(statement: explanations.Statement) -> pb.Statement:
-    return pb.Statement(
-        turn_id=statement.turn_id,
-        message_index=statement.message_index,
-        role=str(statement.role or ""),
-        name=statement.name or "",
-        said_at=_timestamp(statement.said_at),
-        text=statement.text,
-    )
-
-
-def _decision(decision: explanations.Decision) -> pb.Decision:
-    reading = decision.reading or Reading(model="", prompt_version="")
-    return pb.Decision(
-        id=str(decision.id),
-        at=_timestamp(decision.at),
-        cause_kind=decision.cause_kind,
-        cause_id=decision.cause_id,
-        candidate=decision.candidate,
-        route=_ROUTES[decision.route],
-        action=_ACTIONS[decision.action],
-        reason=decision.reason,
-        marked=decision.marked,
-        neighbours=[_compared(compared) for compared in decision.compared],
-        retired=[str(memory_id) for memory_id in decision.retired],
-        model=reading.model,
-        prompt_version=reading.prompt_version,
-        tokens_in=reading.tokens_in,
-        tokens_out=reading.tokens_out,
-        latency=_duration(reading.latency_seconds),
-        arbitration=_arbitration(decision.arbitration) if decision.arbitration is not None else None,
-        memory_id=str(decision.memory_id) if decision.memory_id is not None else "",
-    )
-
-
-def _compared(compared: explanations.Compared) -> pb.DecisionNeighbour:
-    return pb.DecisionNeighbour(
-        memory_id=str(compared.memory_id),
-        similarity=compared.similarity,
-        state=_STATES[compared.state],
-        same_text=compared.same_text,
-        same_slot=compared.same_slot,
-        content=compared.content,
-    )
-
-
-def _arbitration(reading: Reading) -> pb.Arbitration:
-    return pb.Arbitration(
-        model=reading.model,
-        prompt_version=reading.prompt_version,
-        tokens_in=reading.tokens_in,
-        tokens_out=reading.tokens_out,
-        latency=_duration(reading.latency_seconds),
-    )
 
 
 def _hit(hit: Hit) -> pb.Hit:
@@ -377,22 +307,21 @@ def _hit(hit: Hit) -> pb.Hit:
     )
 
 
-def _source(source: memories.Source) -> pb.Source:
+def source(source: memories.Source) -> pb.Source:
+    """One message that supports a memory."""
     return pb.Source(
         turn_id=source.turn_id,
         message_index=source.message_index,
         role=str(source.role or ""),
-        said_at=_timestamp(source.said_at),
+        said_at=timestamp(source.said_at),
     )
 
 
-def _timestamp(value: datetime | None) -> Timestamp | None:
+def timestamp(value: datetime | None) -> Timestamp | None:
+    """A time; unset where there is none."""
     return Timestamp.from_datetime(value) if value is not None else None
 
 
-def _duration(seconds: float) -> Duration:
-    return Duration.from_timedelta(timedelta(seconds=seconds))
-
-
-def _struct(value: Mapping[str, Any] | None) -> Struct:
+def struct(value: Mapping[str, Any] | None) -> Struct:
+    """A JSON object."""
     return Struct.from_python(value) if value else Struct()

@@ -1,6 +1,6 @@
 """Why a memory is believed: what was said, what was decided, and its versions."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, LiteralString
 from uuid import UUID
@@ -137,7 +137,7 @@ class DecisionRepository:
         return Explanation(
             memory=memory,
             statements=tuple(_statement(row) for row in said),
-            decisions=tuple(_decision(row, contents) for row in decided),
+            decisions=tuple(decision_of(row, contents) for row in decided),
             line=line,
             now=rows[0]["now"],
             time_zone=rows[0]["time_zone"],
@@ -166,7 +166,8 @@ def _statement(row: "asyncpg.Record") -> Statement:
     )
 
 
-def _decision(row: "asyncpg.Record", contents: dict[UUID, str]) -> Decision:
+def decision_of(row: "asyncpg.Record", contents: Mapping[UUID, str]) -> Decision:
+    """The decision in a row, with the texts of the memories that it was compared with."""
     return Decision(
         id=_id(row["id"]),
         at=row["decided_at"],
@@ -187,7 +188,7 @@ def _decision(row: "asyncpg.Record", contents: dict[UUID, str]) -> Decision:
     )
 
 
-def _compared(neighbour: dict[str, Any], contents: dict[UUID, str]) -> Compared:
+def _compared(neighbour: dict[str, Any], contents: Mapping[UUID, str]) -> Compared:
     memory_id = UUID(neighbour["id"])
     return Compared(
         memory_id=memory_id,

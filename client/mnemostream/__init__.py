@@ -8,8 +8,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from mnemostream.blocking import Mnemo as Mnemo
     from mnemostream.client import AsyncMnemo as AsyncMnemo
-    from mnemostream.client import Mnemo as Mnemo
     from mnemostream.decoding import decode_turn as decode_turn
     from mnemostream.decoding import encode_turn as encode_turn
     from mnemostream.decoding import fingerprint as fingerprint
@@ -22,7 +22,10 @@ if TYPE_CHECKING:
     from mnemostream.errors import CallFailed as CallFailed
     from mnemostream.errors import DeadlineExceeded as DeadlineExceeded
     from mnemostream.errors import FailedPrecondition as FailedPrecondition
+    from mnemostream.errors import FeedExpired as FeedExpired
+    from mnemostream.errors import FeedGap as FeedGap
     from mnemostream.errors import InvalidArgument as InvalidArgument
+    from mnemostream.errors import InvalidChange as InvalidChange
     from mnemostream.errors import InvalidTurn as InvalidTurn
     from mnemostream.errors import MnemoClientError as MnemoClientError
     from mnemostream.errors import NotFound as NotFound
@@ -34,8 +37,11 @@ if TYPE_CHECKING:
     from mnemostream.errors import TurnTooLarge as TurnTooLarge
     from mnemostream.errors import Unauthenticated as Unauthenticated
     from mnemostream.errors import Unavailable as Unavailable
+    from mnemostream.feed import ChangeFeed as ChangeFeed
+    from mnemostream.feed import changes as changes
     from mnemostream.ids import new_turn_id as new_turn_id
     from mnemostream.ids import uuid7 as uuid7
+    from mnemostream.live import LiveSet as LiveSet
     from mnemostream.publisher import KafkaSecurity as KafkaSecurity
     from mnemostream.publisher import Publisher as Publisher
     from mnemostream.publisher import turn as turn
@@ -51,10 +57,16 @@ if TYPE_CHECKING:
     from mnemostream.turns import Role as Role
     from mnemostream.turns import Turn as Turn
     from mnemostream.types import Action as Action
+    from mnemostream.types import Cause as Cause
+    from mnemostream.types import Change as Change
     from mnemostream.types import Compared as Compared
     from mnemostream.types import Decision as Decision
     from mnemostream.types import Explanation as Explanation
+    from mnemostream.types import ExportEnd as ExportEnd
+    from mnemostream.types import ExportHeader as ExportHeader
     from mnemostream.types import Hit as Hit
+    from mnemostream.types import LoggedMessage as LoggedMessage
+    from mnemostream.types import LoggedTurn as LoggedTurn
     from mnemostream.types import Memory as Memory
     from mnemostream.types import MemoryPage as MemoryPage
     from mnemostream.types import Mode as Mode
@@ -69,7 +81,9 @@ if TYPE_CHECKING:
     from mnemostream.types import Weights as Weights
 
 _NAMES: Final = {
-    "client": ("AsyncMnemo", "Mnemo"),
+    "blocking": ("Mnemo",),
+    "feed": ("ChangeFeed", "changes"),
+    "client": ("AsyncMnemo",),
     "decoding": ("decode_turn", "encode_turn", "fingerprint", "partition_key", "split_key", "validate_turn"),
     "errors": (
         "Aborted",
@@ -78,7 +92,10 @@ _NAMES: Final = {
         "CallFailed",
         "DeadlineExceeded",
         "FailedPrecondition",
+        "FeedExpired",
+        "FeedGap",
         "InvalidArgument",
+        "InvalidChange",
         "InvalidTurn",
         "MnemoClientError",
         "NotFound",
@@ -92,16 +109,23 @@ _NAMES: Final = {
         "Unavailable",
     ),
     "ids": ("new_turn_id", "uuid7"),
+    "live": ("LiveSet",),
     "publisher": ("KafkaSecurity", "Publisher", "turn"),
     "redaction": ("Redaction", "contains_secrets", "redact", "redact_turn", "sanitize_lines"),
     "schema": ("turn_json_schema",),
     "turns": ("Envelope", "Message", "Reason", "Role", "Turn"),
     "types": (
         "Action",
+        "Cause",
+        "Change",
         "Compared",
         "Decision",
         "Explanation",
+        "ExportEnd",
+        "ExportHeader",
         "Hit",
+        "LoggedMessage",
+        "LoggedTurn",
         "Memory",
         "MemoryPage",
         "Mode",

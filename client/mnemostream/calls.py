@@ -2,7 +2,8 @@
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from contextlib import aclosing
 from datetime import timedelta
 from typing import Final, TypeVar
 
@@ -58,6 +59,59 @@ async def call(
                 raise failed from error
         await asyncio.sleep(wait_seconds)
         pause_seconds = min(2 * pause_seconds, _LONGEST_PAUSE_SECONDS)
+
+
+async def stream(
+    method: Callable[..., AsyncIterator[Res]], request: Message, *, headers: dict[str, str], timeout_seconds: float
+) -> AsyncGenerator[Res, None]:
+    """The messages that answer `request`. timeout_seconds: how long the next one may take, whatever the reader does.
+
+    Before the first one it is asked again while the service is away, as by `call`. Raises CallFailed.
+    """
+    deadline = asyncio.get_running_loop().time() + timeout_seconds
+    pause_seconds = _FIRST_PAUSE_SECONDS
+    attempt = 0
+    while True:
+        attempt += 1
+        started = False
+        answers = method(request, headers=headers, timeout_ms=None)
+        try:
+            async with aclosing(_each(answers, timeout_seconds)) as messages:
+                async for message in messages:
+                    started = True
+                    yield message
+        except ConnectError as error:
+            if isinstance(error.__cause__, asyncio.CancelledError):
+                raise error.__cause__ from None
+            failed = failure(error)
+            wait_seconds = random.uniform(pause_seconds / 2, pause_seconds)
+            late = asyncio.get_running_loop().time() + wait_seconds >= deadline
+            if started or error.code is not Code.UNAVAILABLE or attempt == ATTEMPTS or late:
+                raise failed from error
+        else:
+            return
+        await asyncio.sleep(wait_seconds)
+        pause_seconds = min(2 * pause_seconds, _LONGEST_PAUSE_SECONDS)
+
+
+async def _each(answers: AsyncIterator[Res], timeout_seconds: float) -> AsyncGenerator[Res, None]:
+    """`answers`, each within its time, and closed at the end. Raises ConnectError."""
+    try:
+        while True:
+            limit = asyncio.timeout(timeout_seconds)
+            try:
+                async with limit:
+                    message = await anext(answers)
+            except StopAsyncIteration:
+                return
+            except (TimeoutError, ConnectError) as error:  # the library makes the latter of a cancellation
+                if limit.expired():
+                    raise ConnectError(Code.DEADLINE_EXCEEDED, "the stream stands still") from error
+                raise
+            yield message
+    finally:
+        if isinstance(answers, AsyncGenerator):
+            await answers.aclose()
 
 
 def failure(error: ConnectError) -> errors.CallFailed:

@@ -5,27 +5,37 @@
         for hit in await mnemo.search("user/42", "where does she live?", after_turn=turn_id):
             print(hit.memory.content)
 
-`Mnemo` has the same methods without `await`, for programs that have no event loop.
+`Mnemo` (mnemostream.blocking) has the same methods without `await`, for programs that have no event loop.
 """
 
 import asyncio
-import functools
-import threading
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import AsyncGenerator, Iterable, Mapping
+from contextlib import aclosing
 from datetime import datetime
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Required, Self, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, Unpack
 
 from mnemostream.ids import uuid7
 from mnemostream.turns import Message, Turn
-from mnemostream.types import Explanation, Filters, Memory, MemoryPage, Mode, SearchResult, TurnReport, Weights
+from mnemostream.types import (
+    Change,
+    Explanation,
+    ExportLine,
+    Filters,
+    Memory,
+    MemoryPage,
+    Mode,
+    SearchResult,
+    TurnReport,
+    Weights,
+)
 
 # What speaks to the service and to Kafka is imported when it is first used: it takes several times as long as the rest.
 if TYPE_CHECKING:
+    from mnemostream.feed import ChangesOptions
     from mnemostream.publisher import KafkaSecurity, Publisher
     from mnemostream.v1.memory_service_connect import MemoryServiceClient
 
-P = ParamSpec("P")
 T = TypeVar("T")
 
 DEFAULT_URL: Final = "http://127.0.0.1:7600"
@@ -232,109 +242,45 @@ class AsyncMnemo:
         request = messages.delete_request(owner, memory_id)
         await self._call("delete_memory", request, timeout_seconds)
 
+    async def export(self, owner: str, *, timeout_seconds: float | None = None) -> AsyncGenerator[ExportLine, None]:
+        """Everything that is kept of `owner`, as of one moment, line by line: an ExportHeader, the memories in every
+        state, the changes, the turns, the decisions, an ExportEnd.
+
+        With the memories and the header's `seq` one follows the change feed from there: `LiveSet.load` takes both.
+        timeout_seconds: how long the next line may take. What breaks off raises; only a whole export has its end.
+        """
+        from mnemostream import exports
+        from mnemostream.calls import stream
+
+        seconds = self._timeout_seconds if timeout_seconds is None else timeout_seconds
+        method, request = self._service().export_owner, exports.export_request(owner)
+        async with aclosing(stream(method, request, headers=self._headers, timeout_seconds=seconds)) as answers:
+            async for message in answers:
+                line = exports.export_line(message)
+                if line is not None:
+                    yield line
+
+    def changes(self, **options: Unpack["ChangesOptions"]) -> "AsyncGenerator[Change, None]":
+        """The changes of this client's app, from the cluster that it publishes to: as `mnemostream.changes`."""
+        from mnemostream.feed import changes
+
+        kafka = _given(self._kafka, "bootstrap_servers")
+        where = {name: kafka[name] for name in ("bootstrap_servers", "topic_prefix", "security")}
+        return changes(app=_given(self._app, "app"), **where, **options)
+
     async def _call(self, method: str, request: Any, timeout_seconds: float | None, waiting: float = 0.0) -> Any:
         from mnemostream.calls import call
 
+        seconds = self._timeout_seconds if timeout_seconds is None else timeout_seconds
+        rpc = getattr(self._service(), method)
+        return await call(rpc, request, headers=self._headers, timeout_seconds=seconds + waiting)
+
+    def _service(self) -> "MemoryServiceClient":
         if self._rpc is None:
             from mnemostream.v1.memory_service_connect import MemoryServiceClient
 
             self._rpc = MemoryServiceClient(self._url, send_compression=None, accept_compression=())
-        seconds = self._timeout_seconds if timeout_seconds is None else timeout_seconds
-        rpc = getattr(self._rpc, method)
-        return await call(rpc, request, headers=self._headers, timeout_seconds=seconds + waiting)
-
-
-class Options(TypedDict, total=False):
-    """What an `AsyncMnemo` is made with, by name."""
-
-    url: str
-    api_key: Required[str]
-    bootstrap_servers: str | None
-    app: str | None
-    topic_prefix: str
-    kafka_security: "KafkaSecurity | None"
-    timeout_seconds: float
-    redact: bool
-
-
-def _blocking(
-    method: Callable[Concatenate[AsyncMnemo, P], Coroutine[Any, Any, T]],
-) -> Callable[Concatenate["Mnemo", P], T]:
-    """`method` for callers that wait in a thread."""
-
-    @functools.wraps(method)
-    def wait(self: "Mnemo", /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return self.run(method(self.client, *args, **kwargs))
-
-    return wait
-
-
-class Mnemo:
-    """`AsyncMnemo` without `await`: an event loop of its own in a thread of its own. Use it as a context manager.
-
-    Threads may share one. A running event loop would be blocked by it: use `AsyncMnemo` there.
-    """
-
-    def __init__(self, **options: Unpack[Options]) -> None:
-        self.client = AsyncMnemo(**options)
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._starting = threading.Lock()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def turn(self, owner: str, messages: Iterable[Message | tuple[str, str]], **fields: Any) -> Turn:
-        """As `AsyncMnemo.turn`."""
-        return self.client.turn(owner, messages, **fields)
-
-    publish = _blocking(AsyncMnemo.publish)
-    search = _blocking(AsyncMnemo.search)
-    get_memory = _blocking(AsyncMnemo.get_memory)
-    list_memories = _blocking(AsyncMnemo.list_memories)
-    get_turn = _blocking(AsyncMnemo.get_turn)
-    create_memory = _blocking(AsyncMnemo.create_memory)
-    explain = _blocking(AsyncMnemo.explain)
-    delete = _blocking(AsyncMnemo.delete)
-
-    def close(self) -> None:
-        """Disconnect, and end the thread. Again does nothing; a call after it starts a new one."""
-        if self._loop is None:
-            return
-        try:
-            self.run(self.client.close())
-        finally:
-            self._loop.call_soon_threadsafe(self._loop.stop)
-            self._loop = None
-
-    def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """What `work` gives, run on the loop of this client."""
-        with self._starting:
-            if self._loop is None:
-                self._loop = _loop_in_a_thread()
-        future = asyncio.run_coroutine_threadsafe(work, self._loop)
-        try:
-            return future.result()
-        except BaseException:
-            future.cancel()
-            raise
-
-
-def _loop_in_a_thread() -> asyncio.AbstractEventLoop:
-    loop = asyncio.new_event_loop()
-
-    def run() -> None:
-        try:
-            loop.run_forever()
-        finally:
-            loop.close()
-
-    threading.Thread(target=run, name="mnemostream", daemon=True).start()
-    return loop
+        return self._rpc
 
 
 def _given(value: T | None, name: str) -> T:

@@ -6,6 +6,9 @@
     ├── BrokerUnavailable     Kafka cannot be reached or did not acknowledge in time; publish the same turn again
     ├── BrokerRefused         Kafka answered no (credentials, permissions); no retry helps
     ├── TopicMissing          the topic does not exist; `mnemo topics` creates it
+    ├── FeedGap               changes of an owner are missing: export the owner, and go on from its `seq`
+    ├── FeedExpired           the place to go on from is no longer on the topic: export the owners, and begin anew
+    ├── InvalidChange         a record of the change feed cannot be read; `partition` and `offset` say which
     └── CallFailed            the query service answered with an error, or not at all; `reason` is from a closed set
         ├── InvalidArgument       `field` breaks `rule`
         ├── Unauthenticated       no key, or one that is unknown, expired or revoked
@@ -64,7 +67,45 @@ class BrokerRefused(MnemoClientError):
 
 
 class TopicMissing(MnemoClientError):
-    """The topic of turns does not exist under this prefix."""
+    """The topic does not exist under this prefix."""
+
+
+class FeedGap(MnemoClientError):
+    """Changes of `owner` are missing: `expected` should have come, `got` did."""
+
+    def __init__(self, owner: str, expected: int, got: int) -> None:
+        super().__init__(
+            f"an owner's change {expected} is missing, the next one is {got}: it is no longer on the topic. Export the "
+            "owner, and go on from the seq of the export"
+        )
+        self.owner = owner
+        self.expected = expected
+        self.got = got
+
+
+class FeedExpired(MnemoClientError):
+    """The feed cannot go on at `offset` of `partition`: the topic holds `first` to `end` there."""
+
+    def __init__(self, partition: int, offset: int, first: int, end: int) -> None:
+        super().__init__(
+            f"partition {partition} cannot be read from offset {offset}: the topic holds {first} to {end}. Export the "
+            "owners, and begin anew with another group or start, and what is known"
+        )
+        self.partition = partition
+        self.offset = offset
+        self.first = first
+        self.end = end
+
+
+class InvalidChange(MnemoClientError):
+    """A record of the change feed cannot be read. `detail` never quotes the value."""
+
+    def __init__(self, topic: str, partition: int, offset: int, detail: str) -> None:
+        super().__init__(f"{topic}, partition {partition}, offset {offset}: {detail}")
+        self.topic = topic
+        self.partition = partition
+        self.offset = offset
+        self.detail = detail
 
 
 class CallFailed(MnemoClientError):

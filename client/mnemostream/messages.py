@@ -113,29 +113,29 @@ def memory(message: pb.Memory) -> types.Memory:
         category=message.category,
         importance=message.importance,
         confidence=message.confidence,
-        state=_known(types.State, message.state),
+        state=known(types.State, message.state),
         strength=message.strength,
         etag=message.etag,
         session=message.session or None,
-        data=_whole(message.data.to_python()) if message.data is not None else {},
+        data=whole(message.data.to_python()) if message.data is not None else {},
         tags=tuple(message.tags),
         type=message.type or None,
         pinned=message.pinned,
         subject=message.subject or None,
         attribute=message.attribute or None,
-        valid_from=_moment(message.valid_from),
-        valid_to=_moment(message.valid_to),
-        recorded_at=_moment(message.recorded_at),
-        retired_at=_moment(message.retired_at),
+        valid_from=moment(message.valid_from),
+        valid_to=moment(message.valid_to),
+        recorded_at=moment(message.recorded_at),
+        retired_at=moment(message.retired_at),
         retired_reason=message.retired_reason or None,
         supersedes=message.supersedes or None,
         superseded_by=message.superseded_by or None,
         access_count=message.access_count,
-        accessed_at=_moment(message.accessed_at),
-        confirmed_at=_moment(message.confirmed_at),
+        accessed_at=moment(message.accessed_at),
+        confirmed_at=moment(message.confirmed_at),
         confirmations=message.confirmations,
-        expires_at=_moment(message.expires_at),
-        fades_at=_moment(message.fades_at),
+        expires_at=moment(message.expires_at),
+        fades_at=moment(message.fades_at),
         sources=tuple(_source(source) for source in message.sources),
         restates=message.restates or None,
     )
@@ -157,7 +157,7 @@ def turn_report(message: pb.Turn) -> types.TurnReport:
     """What `get_turn` gives."""
     return types.TurnReport(
         message.turn_id,
-        _known(types.TurnState, message.state),
+        known(types.TurnState, message.state),
         message.reason or None,
         message.detail or None,
         tuple(message.memory_ids),
@@ -170,7 +170,7 @@ def explanation(message: pb.ExplainMemoryResponse) -> types.Explanation:
         memory(message.memory if message.memory is not None else pb.Memory()),
         message.story,
         tuple(_statement(one) for one in message.statements),
-        tuple(_decision(one) for one in message.decisions),
+        tuple(decision(one) for one in message.decisions),
         tuple(memory(one) for one in message.line),
     )
 
@@ -178,20 +178,21 @@ def explanation(message: pb.ExplainMemoryResponse) -> types.Explanation:
 def _statement(message: pb.Statement) -> types.Statement:
     index = message.message_index if message.has_field("message_index") else None
     return types.Statement(
-        message.turn_id, index, message.role or None, message.name or None, _moment(message.said_at), message.text
+        message.turn_id, index, message.role or None, message.name or None, moment(message.said_at), message.text
     )
 
 
-def _decision(message: pb.Decision) -> types.Decision:
+def decision(message: pb.Decision) -> types.Decision:
+    """What was done with a candidate."""
     arbitration = message.arbitration
     return types.Decision(
         id=message.id,
-        at=_moment(message.at),
+        at=moment(message.at),
         cause_kind=message.cause_kind,
         cause_id=message.cause_id,
         candidate=message.candidate,
-        route=_known(types.Route, message.route),
-        action=_known(types.Action, message.action),
+        route=known(types.Route, message.route),
+        action=known(types.Action, message.action),
         reason=message.reason,
         marked=message.marked,
         neighbours=tuple(_compared(one) for one in message.neighbours),
@@ -206,7 +207,7 @@ def _compared(message: pb.DecisionNeighbour) -> types.Compared:
     return types.Compared(
         message.memory_id,
         message.similarity if message.has_field("similarity") else None,
-        _known(types.State, message.state),
+        known(types.State, message.state),
         message.same_text,
         message.same_slot,
         message.content,
@@ -231,7 +232,7 @@ def _filter_fields(filters: types.Filters) -> dict[str, Any]:
     return given
 
 
-def _known(kind: type[E], value: Enum) -> E:
+def known(kind: type[E], value: Enum) -> E:
     """The member of `kind` with the name of `value`; UNRECOGNIZED where it has none."""
     return kind.__members__.get("" if enum_is_unknown(value) else value.name, kind.__members__["UNRECOGNIZED"])
 
@@ -243,7 +244,7 @@ def _hit(hit: pb.Hit) -> types.Hit:
 
 def _source(source: pb.Source) -> types.Source:
     index = source.message_index if source.has_field("message_index") else None
-    return types.Source(source.turn_id, index, source.role or None, _moment(source.said_at))
+    return types.Source(source.turn_id, index, source.role or None, moment(source.said_at))
 
 
 def _timestamp(value: datetime | None) -> Timestamp | None:
@@ -254,7 +255,8 @@ def _timestamp(value: datetime | None) -> Timestamp | None:
     return Timestamp.from_datetime(value)
 
 
-def _moment(value: Timestamp | None) -> datetime | None:
+def moment(value: Timestamp | None) -> datetime | None:
+    """A time; None where it is unset."""
     return value.to_datetime() if value is not None else None
 
 
@@ -262,13 +264,13 @@ def _duration(seconds: float) -> Duration:
     return Duration.from_timedelta(timedelta(seconds=seconds))
 
 
-def _whole(value: Any) -> Any:
+def whole(value: Any) -> Any:
     """JSON's numbers travel as doubles: 3.0 was a 3."""
     match value:
         case dict():
-            return {key: _whole(item) for key, item in value.items()}
+            return {key: whole(item) for key, item in value.items()}
         case list():
-            return [_whole(item) for item in value]
+            return [whole(item) for item in value]
         case float() if value.is_integer():
             return int(value)
         case _:

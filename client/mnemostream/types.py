@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, TypedDict
+from typing import Any, TypeAlias, TypedDict
 
 
 class State(StrEnum):
@@ -265,6 +265,87 @@ class Explanation:
     decisions: tuple[Decision, ...]
     line: tuple[Memory, ...]
     """Its versions: itself, what it replaced, what replaced it and what it says again, all the way."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """What made a change: `turn` or `request` with its id, or `timer`."""
+
+    kind: str
+    id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """One entry of an owner's history. The same `seq` is the same change."""
+
+    seq: int
+    """1, 2, 3 … per owner, without a gap."""
+    app: str
+    owner: str
+    kind: str
+    """`added`, `confirmed`, `superseded` … New kinds may come: what counts is `memory`."""
+    at: datetime
+    memory: Memory | None
+    """Whole, as it was after the change. None where the change is about the owner as a whole: it was erased."""
+    cause: Cause
+    decision: str | None
+    """The id of the decision behind it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportHeader:
+    """The first line of an export: whose it is, and of which moment."""
+
+    app: str
+    owner: str
+    seq: int
+    """The last change that is in it: follow the feed from here. 0 where nothing is known of the owner."""
+    version: int
+    exported_at: datetime | None
+    schema: int
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedMessage:
+    """One message of a turn, redacted."""
+
+    role: str
+    content: str
+    id: str | None = None
+    name: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoggedTurn:
+    """A turn of conversation as the log has it. One that was parked, or is off the record, may have no messages."""
+
+    turn_id: str
+    state: TurnState
+    received_at: datetime | None
+    said_at: datetime | None = None
+    reason: str | None = None
+    detail: str | None = None
+    session: str | None = None
+    time_zone: str | None = None
+    off_record: bool = False
+    messages: tuple[LoggedMessage, ...] = ()
+    recalled: tuple[str, ...] = ()
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportEnd:
+    """The last line of an export that is whole: how many lines of each kind came before it."""
+
+    memories: int
+    changes: int
+    turns: int
+    decisions: int
+
+
+ExportLine: TypeAlias = ExportHeader | Memory | Change | LoggedTurn | Decision | ExportEnd
+"""What an export is made of: the header, the memories, the changes, the turns, the decisions, the end."""
 
 
 class Filters(TypedDict, total=False):

@@ -1,7 +1,7 @@
 """The query service on parts in this process: what stands behind it answers as a test says."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -13,7 +13,9 @@ from prometheus_client import CollectorRegistry
 
 from processors.effects import RequestId
 from processors.explanations import Compared, Decision, Explanation, Statement
+from processors.exports import Header, Line, LoggedMessage, LoggedTurn
 from processors.facts import Reading
+from processors.feed import Change
 from processors.memories import Memory, State
 from processors.records import Owner
 from processors.routing import Action, Route
@@ -21,11 +23,12 @@ from processors.search import Filters, Hit, MemoryPage, SearchQuery, SearchResul
 from processors.statements import NewStatement
 from query.asgi import application
 from query.auth import Authenticator
+from query.exporting import Exporter, Patience
 from query.gate import Gate
 from query.grpc_port import GrpcPort
 from query.metrics import QueryMetrics
 from query.ports import Listening, Ports
-from query.service import MemoryService, Method, methods
+from query.service import AnyMethod, MemoryService, methods
 from tests.fakes.values import NOON, id_of
 
 KEY = "mnk_a-key-of-acme"
@@ -97,6 +100,10 @@ class Behind:
     explanations: dict[UUID, Explanation] = field(default_factory=dict)
     waits: list[timedelta] = field(default_factory=list)
     filters: list[Filters] = field(default_factory=list)
+    exported: list[str] = field(default_factory=list)
+    """The memories that exports went beyond."""
+    closed: asyncio.Event = field(default_factory=asyncio.Event)
+    """The export is over."""
     hang: bool = False
     hanging: asyncio.Queue[None] = field(default_factory=asyncio.Queue)
     """One for each call that hangs."""
@@ -136,6 +143,19 @@ class Behind:
         if memory is not None:
             self.memories.remove(memory)
         return memory is not None
+
+    async def export(self, owner: Owner) -> AsyncGenerator[Sequence[Line], None]:
+        """Its memories, one at a time, each with what is known of it."""
+        await self._asked()
+        mine = [m for m in self.memories if (m.app, m.owner) == owner]
+        self.closed.clear()
+        try:
+            yield (Header(owner, len(mine), 7, NOON),)
+            for seq, memory in enumerate(mine, 1):
+                yield exported(seq, memory)
+                self.exported.append(memory.content)
+        finally:
+            self.closed.set()
 
     async def list_page(
         self, owner: Owner, filters: Filters, *, page_size: int, after: tuple[datetime, str] | None
@@ -200,6 +220,27 @@ def explanation_of(memory: Memory) -> Explanation:
     )
 
 
+def exported(seq: int, memory: Memory) -> Sequence[Line]:
+    """A line of each kind about `memory`."""
+    owner = Owner(memory.app, memory.owner)
+    turn = LoggedTurn(
+        turn_id="t-1",
+        state=TurnState.STORED,
+        reason=None,
+        detail=None,
+        session="s-1",
+        off_record=False,
+        said_at=NOON,
+        received_at=NOON,
+        time_zone="Europe/Lisbon",
+        messages=(LoggedMessage("user", "I moved.", "m-1", "Ana"), LoggedMessage("assistant", "I see.")),
+        recalled=("Lives in Porto",),
+        metadata={"n": 1, "x": [1.5]},
+    )
+    change = Change(owner, seq, "added", NOON, memory, "turn", "t-1", id_of("decision"))
+    return memory, change, replace(change, memory=None, decision_id=None), turn, explanation_of(memory).decisions[0]
+
+
 def _place(memory: Memory) -> tuple[datetime, str]:
     return memory.recorded_at, str(memory.id)
 
@@ -209,15 +250,23 @@ class Parts:
     """A service and what it is made of."""
 
     service: MemoryService
+    exporter: Exporter
     gate: Gate
     registry: CollectorRegistry
 
     @property
-    def methods(self) -> tuple[Method[object, object], ...]:  # type: ignore[type-var] # any messages
-        return methods(self.service)
+    def methods(self) -> tuple[AnyMethod, ...]:
+        return methods(self.service, self.exporter)
 
 
-def parts(behind: Behind, keys: FakeKeys | None = None, *, redact: Callable[[str], str] = lambda text: text) -> Parts:
+def parts(
+    behind: Behind,
+    keys: FakeKeys | None = None,
+    *,
+    redact: Callable[[str], str] = lambda text: text,
+    exports: int = 4,
+    patience: Patience | None = None,
+) -> Parts:
     """The service on `behind`."""
     registry = CollectorRegistry()
     metrics = QueryMetrics(registry)
@@ -231,15 +280,15 @@ def parts(behind: Behind, keys: FakeKeys | None = None, *, redact: Callable[[str
         redact=redact,
         metrics=metrics,
     )
-    gate = Gate(Authenticator(keys or FakeKeys()), methods(service), metrics)
-    return Parts(service, gate, registry)
+    exporter = Exporter(behind, at_once=exports, patience=patience)
+    gate = Gate(Authenticator(keys or FakeKeys()), methods(service, exporter), metrics)
+    return Parts(service, exporter, gate, registry)
 
 
 @asynccontextmanager
 async def listening(made: Parts, *, drain_seconds: float = 1.0) -> AsyncIterator[Listening]:
     """The service on two free ports of this machine."""
-    served = methods(made.service)
-    ports = Ports(application(made.gate, served), GrpcPort(made.gate, served), drain_seconds=drain_seconds)
+    ports = Ports(application(made.gate, made.methods), GrpcPort(made.gate, made.methods), drain_seconds=drain_seconds)
     where = await ports.start(http=("127.0.0.1", 0), grpc=("127.0.0.1", 0))
     try:
         yield where

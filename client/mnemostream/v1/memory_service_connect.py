@@ -19,10 +19,10 @@ from connectrpc.server import ConnectASGIApplication, ConnectWSGIApplication, DE
 from protobuf import DescService
 
 from . import memory_service_pb
-from .memory_service_pb import CreateMemoryRequest, DeleteMemoryRequest, DeleteMemoryResponse, ExplainMemoryRequest, ExplainMemoryResponse, GetMemoryRequest, GetTurnRequest, ListMemoriesRequest, ListMemoriesResponse, Memory, SearchRequest, SearchResponse, Turn
+from .memory_service_pb import CreateMemoryRequest, DeleteMemoryRequest, DeleteMemoryResponse, ExplainMemoryRequest, ExplainMemoryResponse, ExportOwnerRequest, ExportOwnerResponse, GetMemoryRequest, GetTurnRequest, ListMemoriesRequest, ListMemoriesResponse, Memory, SearchRequest, SearchResponse, Turn
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Iterable, Mapping
+    from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Mapping
 
     from connectrpc.codec import Codec
     from connectrpc.compression import Compression
@@ -74,6 +74,14 @@ class MemoryService(Protocol):
         """
         Forget a memory for good, with every version of it and what was said of it: what was received before does not bring
         it back. NOT_FOUND as for GetMemory, so also the second time.
+        """
+        raise ConnectError(Code.UNIMPLEMENTED, 'Not implemented')
+
+    def export_owner(self, request: ExportOwnerRequest, ctx: RequestContext[ExportOwnerRequest, ExportOwnerResponse], /) -> AsyncIterator[ExportOwnerResponse]:
+        """
+        Everything that is kept of one owner, as of one moment. Who takes the memories and follows the change feed from the
+        header's seq has missed nothing. RESOURCE_EXHAUSTED while too many exports run; DEADLINE_EXCEEDED for a reader that
+        takes nothing for 30 s.
         """
         raise ConnectError(Code.UNIMPLEMENTED, 'Not implemented')
 
@@ -171,6 +179,17 @@ class MemoryServiceASGIApplication(ConnectASGIApplication[MemoryService]):
                         stream_type=StreamType.UNARY,
                     ),
                     function=svc.delete_memory,
+                ),
+                "/mnemostream.v1.MemoryService/ExportOwner": Endpoint.server_stream(
+                    method=MethodInfo(
+                        name="ExportOwner",
+                        service_name="mnemostream.v1.MemoryService",
+                        input=ExportOwnerRequest,
+                        output=ExportOwnerResponse,
+                        idempotency_level=IdempotencyLevel.UNKNOWN,
+                        stream_type=StreamType.SERVER_STREAM,
+                    ),
+                    function=svc.export_owner,
                 ),
             },
             interceptors=interceptors,
@@ -351,6 +370,31 @@ class MemoryServiceClient(ConnectClient):
             headers=headers,
             timeout_ms=timeout_ms,
         )
+    def export_owner(
+        self,
+        request: ExportOwnerRequest,
+        *,
+        headers: Headers | Mapping[str, str] | None = None, 
+        timeout_ms: int | None = None,
+    ) -> AsyncIterator[ExportOwnerResponse]:
+        """
+        Everything that is kept of one owner, as of one moment. Who takes the memories and follows the change feed from the
+        header's seq has missed nothing. RESOURCE_EXHAUSTED while too many exports run; DEADLINE_EXCEEDED for a reader that
+        takes nothing for 30 s.
+        """
+        return self.execute_server_stream(
+            request=request,
+            method=MethodInfo(
+                name="ExportOwner",
+                service_name="mnemostream.v1.MemoryService",
+                input=ExportOwnerRequest,
+                output=ExportOwnerResponse,
+                idempotency_level=IdempotencyLevel.UNKNOWN,
+                stream_type=StreamType.SERVER_STREAM,
+            ),
+            headers=headers,
+            timeout_ms=timeout_ms,
+        )
 
 class MemoryServiceSync(Protocol):
     """
@@ -396,6 +440,14 @@ class MemoryServiceSync(Protocol):
         """
         Forget a memory for good, with every version of it and what was said of it: what was received before does not bring
         it back. NOT_FOUND as for GetMemory, so also the second time.
+        """
+        raise ConnectError(Code.UNIMPLEMENTED, 'Not implemented')
+
+    def export_owner(self, request: ExportOwnerRequest, ctx: RequestContext[ExportOwnerRequest, ExportOwnerResponse], /) -> Iterator[ExportOwnerResponse]:
+        """
+        Everything that is kept of one owner, as of one moment. Who takes the memories and follows the change feed from the
+        header's seq has missed nothing. RESOURCE_EXHAUSTED while too many exports run; DEADLINE_EXCEEDED for a reader that
+        takes nothing for 30 s.
         """
         raise ConnectError(Code.UNIMPLEMENTED, 'Not implemented')
 
@@ -491,6 +543,17 @@ class MemoryServiceWSGIApplication(ConnectWSGIApplication):
                         stream_type=StreamType.UNARY,
                     ),
                     function=service.delete_memory,
+                ),
+                "/mnemostream.v1.MemoryService/ExportOwner": EndpointSync.server_stream(
+                    method=MethodInfo(
+                        name="ExportOwner",
+                        service_name="mnemostream.v1.MemoryService",
+                        input=ExportOwnerRequest,
+                        output=ExportOwnerResponse,
+                        idempotency_level=IdempotencyLevel.UNKNOWN,
+                        stream_type=StreamType.SERVER_STREAM,
+                    ),
+                    function=service.export_owner,
                 ),
             },
             interceptors=interceptors,
@@ -667,6 +730,31 @@ class MemoryServiceClientSync(ConnectClientSync):
                 output=DeleteMemoryResponse,
                 idempotency_level=IdempotencyLevel.UNKNOWN,
                 stream_type=StreamType.UNARY,
+            ),
+            headers=headers,
+            timeout_ms=timeout_ms,
+        )
+    def export_owner(
+        self,
+        request: ExportOwnerRequest,
+        *,
+        headers: Headers | Mapping[str, str] | None = None, 
+        timeout_ms: int | None = None,
+    ) -> Iterator[ExportOwnerResponse]:
+        """
+        Everything that is kept of one owner, as of one moment. Who takes the memories and follows the change feed from the
+        header's seq has missed nothing. RESOURCE_EXHAUSTED while too many exports run; DEADLINE_EXCEEDED for a reader that
+        takes nothing for 30 s.
+        """
+        return self.execute_server_stream(
+            request=request,
+            method=MethodInfo(
+                name="ExportOwner",
+                service_name="mnemostream.v1.MemoryService",
+                input=ExportOwnerRequest,
+                output=ExportOwnerResponse,
+                idempotency_level=IdempotencyLevel.UNKNOWN,
+                stream_type=StreamType.SERVER_STREAM,
             ),
             headers=headers,
             timeout_ms=timeout_ms,

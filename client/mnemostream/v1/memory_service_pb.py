@@ -16,7 +16,7 @@ from protobuf._codegen import file_desc
 from protobuf.wkt.google.protobuf import duration_pb, struct_pb, timestamp_pb
 
 if TYPE_CHECKING:
-    from protobuf import DescFile
+    from protobuf import DescFile, Oneof
     from protobuf.wkt.google.protobuf.duration_pb import Duration
     from protobuf.wkt.google.protobuf.struct_pb import Struct
     from protobuf.wkt.google.protobuf.timestamp_pb import Timestamp
@@ -1683,7 +1683,7 @@ class DecisionNeighbour(Message[_DecisionNeighbourFields]):
             bool same_slot = 5;
             ```
         content:
-            Empty where it was forgotten or purged since.
+            Empty where it was forgotten or purged since, and in exports, which hold the memory itself.
 
             ```proto
             string content = 6;
@@ -1819,9 +1819,457 @@ class DeleteMemoryResponse(Message[_DeleteMemoryResponseFields]):
         ) -> None:
             pass
 
+_ExportOwnerRequestFields: TypeAlias = Literal["owner"]
+
+class ExportOwnerRequest(Message[_ExportOwnerRequestFields]):
+    """
+    ```proto
+    message mnemostream.v1.ExportOwnerRequest
+    ```
+
+    Attributes:
+        owner:
+            ```proto
+            string owner = 1;
+            ```
+    """
+
+    __slots__ = ("owner",)
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            *,
+            owner: str = "",
+        ) -> None:
+            pass
+
+        owner: str
+
+_ExportOwnerResponseFields: TypeAlias = Literal["header", "memory", "change", "turn", "decision", "end"]
+
+class ExportOwnerResponse(Message[_ExportOwnerResponseFields]):
+    """
+    One line of an export: the header, then the memories, the changes, the turns and the decisions, then the end.
+
+    ```proto
+    message mnemostream.v1.ExportOwnerResponse
+    ```
+
+    Attributes:
+        line:
+            ```proto
+            oneof line
+            ```
+    """
+
+    __slots__ = ("line",)
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            *,
+            line: Oneof[Literal["header"], ExportHeader] | Oneof[Literal["memory"], Memory] | Oneof[Literal["change"], Change] | Oneof[Literal["turn"], LoggedTurn] | Oneof[Literal["decision"], Decision] | Oneof[Literal["end"], ExportEnd] | None = None,
+        ) -> None:
+            pass
+
+        line: Oneof[Literal["header"], ExportHeader] | Oneof[Literal["memory"], Memory] | Oneof[Literal["change"], Change] | Oneof[Literal["turn"], LoggedTurn] | Oneof[Literal["decision"], Decision] | Oneof[Literal["end"], ExportEnd] | None
+
+_ExportHeaderFields: TypeAlias = Literal["app", "owner", "seq", "version", "exported_at", "schema"]
+
+class ExportHeader(Message[_ExportHeaderFields]):
+    """
+    Of whom, and of when.
+
+    ```proto
+    message mnemostream.v1.ExportHeader
+    ```
+
+    Attributes:
+        app:
+            ```proto
+            string app = 1;
+            ```
+        owner:
+            ```proto
+            string owner = 2;
+            ```
+        seq:
+            The last change that is in it; 0 where nothing is known of the owner.
+
+            ```proto
+            int64 seq = 3;
+            ```
+        version:
+            Raised by every change of content or state.
+
+            ```proto
+            int64 version = 4;
+            ```
+        exported_at:
+            ```proto
+            optional google.protobuf.Timestamp exported_at = 5;
+            ```
+        schema:
+            Of the lines: 1.
+
+            ```proto
+            int32 schema = 6;
+            ```
+    """
+
+    __slots__ = ("app", "owner", "seq", "version", "exported_at", "schema")
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            *,
+            app: str = "",
+            owner: str = "",
+            seq: int = 0,
+            version: int = 0,
+            exported_at: Timestamp | None = None,
+            schema: int = 0,
+        ) -> None:
+            pass
+
+        app: str
+        owner: str
+        seq: int
+        version: int
+        exported_at: Timestamp | None
+        schema: int
+
+_ChangeFields: TypeAlias = Literal["seq", "app", "owner", "kind", "at", "memory", "cause", "decision"]
+
+class Change(Message[_ChangeFields]):
+    """
+    One change of an owner's memories, as on mnemo.changes.v1: together they are the versions of every memory.
+
+    ```proto
+    message mnemostream.v1.Change
+    ```
+
+    Attributes:
+        seq:
+            1, 2, 3 … per owner, without a gap.
+
+            ```proto
+            int64 seq = 1;
+            ```
+        app:
+            ```proto
+            string app = 2;
+            ```
+        owner:
+            ```proto
+            string owner = 3;
+            ```
+        kind:
+            added, confirmed, superseded … New kinds may come.
+
+            ```proto
+            string kind = 4;
+            ```
+        at:
+            ```proto
+            optional google.protobuf.Timestamp at = 5;
+            ```
+        memory:
+            As it was after the change; unset where the change is about the owner as a whole.
+
+            ```proto
+            optional mnemostream.v1.Memory memory = 6;
+            ```
+        cause:
+            ```proto
+            optional mnemostream.v1.Cause cause = 7;
+            ```
+        decision:
+            The decision behind it; empty where there is none.
+
+            ```proto
+            string decision = 8;
+            ```
+    """
+
+    __slots__ = ("seq", "app", "owner", "kind", "at", "memory", "cause", "decision")
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            *,
+            seq: int = 0,
+            app: str = "",
+            owner: str = "",
+            kind: str = "",
+            at: Timestamp | None = None,
+            memory: Memory | None = None,
+            cause: Cause | None = None,
+            decision: str = "",
+        ) -> None:
+            pass
+
+        seq: int
+        app: str
+        owner: str
+        kind: str
+        at: Timestamp | None
+        memory: Memory | None
+        cause: Cause | None
+        decision: str
+
+_CauseFields: TypeAlias = Literal["kind", "id"]
+
+class Cause(Message[_CauseFields]):
+    """
+    What made a change.
+
+    ```proto
+    message mnemostream.v1.Cause
+    ```
+
+    Attributes:
+        kind:
+            turn, request or timer.
+
+            ```proto
+            string kind = 1;
+            ```
+        id:
+            The id of the turn or request.
+
+            ```proto
+            string id = 2;
+            ```
+    """
+
+    __slots__ = ("kind", "id")
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            *,
+            kind: str = "",
+            id: str = "",
+        ) -> None:
+            pass
+
+        kind: str
+        id: str
+
+_LoggedTurnFields: TypeAlias = Literal["turn_id", "state", "reason", "detail", "session", "said_at", "received_at", "time_zone", "off_record", "messages", "recalled", "metadata"]
+
+class LoggedTurn(Message[_LoggedTurnFields]):
+    """
+    A turn of conversation as the log has it, redacted.
+
+    ```proto
+    message mnemostream.v1.LoggedTurn
+    ```
+
+    Attributes:
+        turn_id:
+            ```proto
+            string turn_id = 1;
+            ```
+        state:
+            ```proto
+            mnemostream.v1.Turn.State state = 2;
+            ```
+        reason:
+            Why it is parked; else empty.
+
+            ```proto
+            string reason = 3;
+            ```
+        detail:
+            ```proto
+            string detail = 4;
+            ```
+        session:
+            Empty where it has none.
+
+            ```proto
+            string session = 5;
+            ```
+        said_at:
+            ```proto
+            optional google.protobuf.Timestamp said_at = 6;
+            ```
+        received_at:
+            ```proto
+            optional google.protobuf.Timestamp received_at = 7;
+            ```
+        time_zone:
+            Empty where none was named.
+
+            ```proto
+            string time_zone = 8;
+            ```
+        off_record:
+            ```proto
+            bool off_record = 9;
+            ```
+        messages:
+            ```proto
+            repeated mnemostream.v1.LoggedMessage messages = 10;
+            ```
+        recalled:
+            What the application put into its prompt.
+
+            ```proto
+            repeated string recalled = 11;
+            ```
+        metadata:
+            ```proto
+            optional google.protobuf.Struct metadata = 12;
+            ```
+    """
+
+    __slots__ = ("turn_id", "state", "reason", "detail", "session", "said_at", "received_at", "time_zone", "off_record", "messages", "recalled", "metadata")
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            *,
+            turn_id: str = "",
+            state: Turn.State | None = None,
+            reason: str = "",
+            detail: str = "",
+            session: str = "",
+            said_at: Timestamp | None = None,
+            received_at: Timestamp | None = None,
+            time_zone: str = "",
+            off_record: bool = False,
+            messages: list[LoggedMessage] | None = None,
+            recalled: list[str] | None = None,
+            metadata: Struct | None = None,
+        ) -> None:
+            pass
+
+        turn_id: str
+        state: Turn.State
+        reason: str
+        detail: str
+        session: str
+        said_at: Timestamp | None
+        received_at: Timestamp | None
+        time_zone: str
+        off_record: bool
+        messages: list[LoggedMessage]
+        recalled: list[str]
+        metadata: Struct | None
+
+_LoggedMessageFields: TypeAlias = Literal["role", "content", "id", "name"]
+
+class LoggedMessage(Message[_LoggedMessageFields]):
+    """
+    One message of a turn.
+
+    ```proto
+    message mnemostream.v1.LoggedMessage
+    ```
+
+    Attributes:
+        role:
+            user, assistant, system or tool.
+
+            ```proto
+            string role = 1;
+            ```
+        content:
+            ```proto
+            string content = 2;
+            ```
+        id:
+            ```proto
+            string id = 3;
+            ```
+        name:
+            Of the speaker, where the message names one.
+
+            ```proto
+            string name = 4;
+            ```
+    """
+
+    __slots__ = ("role", "content", "id", "name")
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            *,
+            role: str = "",
+            content: str = "",
+            id: str = "",
+            name: str = "",
+        ) -> None:
+            pass
+
+        role: str
+        content: str
+        id: str
+        name: str
+
+_ExportEndFields: TypeAlias = Literal["memories", "changes", "turns", "decisions"]
+
+class ExportEnd(Message[_ExportEndFields]):
+    """
+    The last line of an export that is whole: how many lines of each kind came before it.
+
+    ```proto
+    message mnemostream.v1.ExportEnd
+    ```
+
+    Attributes:
+        memories:
+            ```proto
+            int64 memories = 1;
+            ```
+        changes:
+            ```proto
+            int64 changes = 2;
+            ```
+        turns:
+            ```proto
+            int64 turns = 3;
+            ```
+        decisions:
+            ```proto
+            int64 decisions = 4;
+            ```
+    """
+
+    __slots__ = ("memories", "changes", "turns", "decisions")
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            *,
+            memories: int = 0,
+            changes: int = 0,
+            turns: int = 0,
+            decisions: int = 0,
+        ) -> None:
+            pass
+
+        memories: int
+        changes: int
+        turns: int
+        decisions: int
+
 
 _DESC = file_desc(
-    b'\n#mnemostream/v1/memory_service.proto\x12\x0emnemostream.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto"\xa2\n\n\x06Memory\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n\x05owner\x18\x02 \x01(\tR\x05owner\x12\x18\n\x07session\x18\x03 \x01(\tR\x07session\x12\x18\n\x07content\x18\x04 \x01(\tR\x07content\x12+\n\x04data\x18\x05 \x01(\x0b2\x17.google.protobuf.StructR\x04data\x12\x12\n\x04tags\x18\x06 \x03(\tR\x04tags\x12\x12\n\x04type\x18\x07 \x01(\tR\x04type\x12\x1a\n\x08category\x18\x08 \x01(\tR\x08category\x12\x1e\n\nimportance\x18\t \x01(\x05R\nimportance\x12\x1e\n\nconfidence\x18\n \x01(\x01R\nconfidence\x12\x16\n\x06pinned\x18\x0b \x01(\x08R\x06pinned\x122\n\x05state\x18\x0c \x01(\x0e2\x1c.mnemostream.v1.Memory.StateR\x05state\x12\x1a\n\x08strength\x18\r \x01(\x01R\x08strength\x12\x18\n\x07subject\x18\x0e \x01(\tR\x07subject\x12\x1c\n\tattribute\x18\x0f \x01(\tR\tattribute\x129\n\nvalid_from\x18\x10 \x01(\x0b2\x1a.google.protobuf.TimestampR\tvalidFrom\x125\n\x08valid_to\x18\x11 \x01(\x0b2\x1a.google.protobuf.TimestampR\x07validTo\x12;\n\x0brecorded_at\x18\x12 \x01(\x0b2\x1a.google.protobuf.TimestampR\nrecordedAt\x129\n\nretired_at\x18\x13 \x01(\x0b2\x1a.google.protobuf.TimestampR\tretiredAt\x12%\n\x0eretired_reason\x18\x14 \x01(\tR\rretiredReason\x12\x1e\n\nsupersedes\x18\x15 \x01(\tR\nsupersedes\x12#\n\rsuperseded_by\x18\x16 \x01(\tR\x0csupersededBy\x12!\n\x0caccess_count\x18\x17 \x01(\x05R\x0baccessCount\x12;\n\x0baccessed_at\x18\x18 \x01(\x0b2\x1a.google.protobuf.TimestampR\naccessedAt\x12=\n\x0cconfirmed_at\x18\x19 \x01(\x0b2\x1a.google.protobuf.TimestampR\x0bconfirmedAt\x12$\n\rconfirmations\x18\x1a \x01(\x05R\rconfirmations\x129\n\nexpires_at\x18\x1b \x01(\x0b2\x1a.google.protobuf.TimestampR\texpiresAt\x125\n\x08fades_at\x18\x1c \x01(\x0b2\x1a.google.protobuf.TimestampR\x07fadesAt\x12\x12\n\x04etag\x18\x1d \x01(\tR\x04etag\x120\n\x07sources\x18\x1e \x03(\x0b2\x16.mnemostream.v1.SourceR\x07sources\x12\x1a\n\x08restates\x18\x1f \x01(\tR\x08restates"~\n\x05State\x12\x15\n\x11STATE_UNSPECIFIED\x10\x00\x12\x08\n\x04LIVE\x10\x01\x12\x0c\n\x08ARCHIVED\x10\x02\x12\x0b\n\x07EXPIRED\x10\x03\x12\x0e\n\nSUPERSEDED\x10\x04\x12\r\n\tRETRACTED\x10\x05\x12\x0b\n\x07EVICTED\x10\x06\x12\r\n\tFORGOTTEN\x10\x07"\xa6\x01\n\x06Source\x12\x17\n\x07turn_id\x18\x01 \x01(\tR\x06turnId\x12(\n\rmessage_index\x18\x02 \x01(\x05H\x00R\x0cmessageIndex\x88\x01\x01\x12\x12\n\x04role\x18\x03 \x01(\tR\x04role\x123\n\x07said_at\x18\x04 \x01(\x0b2\x1a.google.protobuf.TimestampR\x06saidAtB\x10\n\x0e_message_index"\xb8\x01\n\x07Weights\x12#\n\nsimilarity\x18\x01 \x01(\x01H\x00R\nsimilarity\x88\x01\x01\x12\x17\n\x04text\x18\x02 \x01(\x01H\x01R\x04text\x88\x01\x01\x12\x1f\n\x08strength\x18\x03 \x01(\x01H\x02R\x08strength\x88\x01\x01\x12\x1d\n\x07recency\x18\x04 \x01(\x01H\x03R\x07recency\x88\x01\x01B\r\n\x0b_similarityB\x07\n\x05_textB\x0b\n\t_strengthB\n\n\x08_recency"Y\n\tAfterTurn\x12\x17\n\x07turn_id\x18\x01 \x01(\tR\x06turnId\x123\n\x07timeout\x18\x02 \x01(\x0b2\x19.google.protobuf.DurationR\x07timeout"\xeb\x05\n\rSearchRequest\x12\x14\n\x05owner\x18\x01 \x01(\tR\x05owner\x12\x14\n\x05query\x18\x02 \x01(\tR\x05query\x12\x14\n\x05limit\x18\x03 \x01(\x05R\x05limit\x12\x1e\n\ncategories\x18\x04 \x03(\tR\ncategories\x12\x14\n\x05types\x18\x05 \x03(\tR\x05types\x12\x12\n\x04tags\x18\x06 \x03(\tR\x04tags\x12\x18\n\x07session\x18\x07 \x01(\tR\x07session\x12<\n\rdata_contains\x18\x08 \x01(\x0b2\x17.google.protobuf.StructR\x0cdataContains\x12%\n\x0emin_importance\x18\t \x01(\x05R\rminImportance\x12%\n\x0emin_confidence\x18\n \x01(\x01R\rminConfidence\x129\n\nsaid_after\x18\x0b \x01(\x0b2\x1a.google.protobuf.TimestampR\tsaidAfter\x12;\n\x0bsaid_before\x18\x0c \x01(\x0b2\x1a.google.protobuf.TimestampR\nsaidBefore\x12\'\n\x0finclude_retired\x18\r \x01(\x08R\x0eincludeRetired\x126\n\x04mode\x18\x14 \x01(\x0e2".mnemostream.v1.SearchRequest.ModeR\x04mode\x121\n\x07weights\x18\x15 \x01(\x0b2\x17.mnemostream.v1.WeightsR\x07weights\x128\n\nafter_turn\x18\x16 \x01(\x0b2\x19.mnemostream.v1.AfterTurnR\tafterTurn\x12\x17\n\x07dry_run\x18\x17 \x01(\x08R\x06dryRun"I\n\x04Mode\x12\x14\n\x10MODE_UNSPECIFIED\x10\x00\x12\x0c\n\x08WEIGHTED\x10\x01\x12\x07\n\x03RRF\x10\x02\x12\n\n\x06VECTOR\x10\x03\x12\x08\n\x04TEXT\x10\x04"r\n\x0eSearchResponse\x12\'\n\x04hits\x18\x01 \x03(\x0b2\x13.mnemostream.v1.HitR\x04hits\x12\x1a\n\x08degraded\x18\x02 \x01(\x08R\x08degraded\x12\x1b\n\tquery_cut\x18\x03 \x01(\x08R\x08queryCut"\xa6\x01\n\x03Hit\x12.\n\x06memory\x18\x01 \x01(\x0b2\x16.mnemostream.v1.MemoryR\x06memory\x12\x14\n\x05score\x18\x02 \x01(\x01R\x05score\x12\x1e\n\nsimilarity\x18\x03 \x01(\x01R\nsimilarity\x12\x1d\n\ntext_score\x18\x04 \x01(\x01R\ttextScore\x12\x1a\n\x08strength\x18\x05 \x01(\x01R\x08strength"8\n\x10GetMemoryRequest\x12\x14\n\x05owner\x18\x01 \x01(\tR\x05owner\x12\x0e\n\x02id\x18\x02 \x01(\tR\x02id"\xf8\x03\n\x13ListMemoriesRequest\x12\x14\n\x05owner\x18\x01 \x01(\tR\x05owner\x12\x1b\n\tpage_size\x18\x02 \x01(\x05R\x08pageSize\x12\x1d\n\npage_token\x18\x03 \x01(\tR\tpageToken\x12\x1e\n\ncategories\x18\x04 \x03(\tR\ncategories\x12\x14\n\x05types\x18\x05 \x03(\tR\x05types\x12\x12\n\x04tags\x18\x06 \x03(\tR\x04tags\x12\x18\n\x07session\x18\x07 \x01(\tR\x07session\x12<\n\rdata_contains\x18\x08 \x01(\x0b2\x17.google.protobuf.StructR\x0cdataContains\x12%\n\x0emin_importance\x18\t \x01(\x05R\rminImportance\x12%\n\x0emin_confidence\x18\n \x01(\x01R\rminConfidence\x129\n\nsaid_after\x18\x0b \x01(\x0b2\x1a.google.protobuf.TimestampR\tsaidAfter\x12;\n\x0bsaid_before\x18\x0c \x01(\x0b2\x1a.google.protobuf.TimestampR\nsaidBefore\x12\'\n\x0finclude_retired\x18\r \x01(\x08R\x0eincludeRetired"\x91\x01\n\x14ListMemoriesResponse\x122\n\x08memories\x18\x01 \x03(\x0b2\x16.mnemostream.v1.MemoryR\x08memories\x12&\n\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12\x1d\n\ntotal_size\x18\x03 \x01(\x05R\ttotalSize"n\n\x0eGetTurnRequest\x12\x14\n\x05owner\x18\x01 \x01(\tR\x05owner\x12\x17\n\x07turn_id\x18\x02 \x01(\tR\x06turnId\x12-\n\x04wait\x18\x03 \x01(\x0b2\x19.google.protobuf.DurationR\x04wait"\xfe\x01\n\x04Turn\x12\x17\n\x07turn_id\x18\x01 \x01(\tR\x06turnId\x120\n\x05state\x18\x02 \x01(\x0e2\x1a.mnemostream.v1.Turn.StateR\x05state\x12\x16\n\x06reason\x18\x03 \x01(\tR\x06reason\x12\x16\n\x06detail\x18\x04 \x01(\tR\x06detail\x12\x1d\n\nmemory_ids\x18\x05 \x03(\tR\tmemoryIds"\\\n\x05State\x12\x15\n\x11STATE_UNSPECIFIED\x10\x00\x12\x0b\n\x07UNKNOWN\x10\x01\x12\x0b\n\x07PENDING\x10\x02\x12\n\n\x06STORED\x10\x03\x12\n\n\x06PARKED\x10\x04\x12\n\n\x06ERASED\x10\x05"\xcd\x03\n\x13CreateMemoryRequest\x12\x14\n\x05owner\x18\x01 \x01(\tR\x05owner\x12\x18\n\x07content\x18\x02 \x01(\tR\x07content\x12+\n\x04data\x18\x03 \x01(\x0b2\x17.google.protobuf.StructR\x04data\x12\x12\n\x04tags\x18\x04 \x03(\tR\x04tags\x12\x12\n\x04type\x18\x05 \x01(\tR\x04type\x12\x1a\n\x08category\x18\x06 \x01(\tR\x08category\x12\x1e\n\nimportance\x18\x07 \x01(\x05R\nimportance\x12#\n\nconfidence\x18\x08 \x01(\x01H\x00R\nconfidence\x88\x01\x01\x12\x16\n\x06pinned\x18\t \x01(\x08R\x06pinned\x129\n\nexpires_at\x18\n \x01(\x0b2\x1a.google.protobuf.TimestampR\texpiresAt\x129\n\nvalid_from\x18\x0b \x01(\x0b2\x1a.google.protobuf.TimestampR\tvalidFrom\x12\x14\n\x05exact\x18\x0c \x01(\x08R\x05exact\x12\x1d\n\nrequest_id\x18\r \x01(\tR\trequestIdB\r\n\x0b_confidence"<\n\x14ExplainMemoryRequest\x12\x14\n\x05owner\x18\x01 \x01(\tR\x05owner\x12\x0e\n\x02id\x18\x02 \x01(\tR\x02id"\xfc\x01\n\x15ExplainMemoryResponse\x12.\n\x06memory\x18\x01 \x01(\x0b2\x16.mnemostream.v1.MemoryR\x06memory\x12\x14\n\x05story\x18\x02 \x01(\tR\x05story\x129\n\nstatements\x18\x03 \x03(\x0b2\x19.mnemostream.v1.StatementR\nstatements\x126\n\tdecisions\x18\x04 \x03(\x0b2\x18.mnemostream.v1.DecisionR\tdecisions\x12*\n\x04line\x18\x05 \x03(\x0b2\x16.mnemostream.v1.MemoryR\x04line"\xd1\x01\n\tStatement\x12\x17\n\x07turn_id\x18\x01 \x01(\tR\x06turnId\x12(\n\rmessage_index\x18\x02 \x01(\x05H\x00R\x0cmessageIndex\x88\x01\x01\x12\x12\n\x04role\x18\x03 \x01(\tR\x04role\x12\x12\n\x04name\x18\x04 \x01(\tR\x04name\x123\n\x07said_at\x18\x05 \x01(\x0b2\x1a.google.protobuf.TimestampR\x06saidAt\x12\x12\n\x04text\x18\x06 \x01(\tR\x04textB\x10\n\x0e_message_index"\xea\x06\n\x08Decision\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12*\n\x02at\x18\x02 \x01(\x0b2\x1a.google.protobuf.TimestampR\x02at\x12\x1d\n\ncause_kind\x18\x03 \x01(\tR\tcauseKind\x12\x19\n\x08cause_id\x18\x04 \x01(\tR\x07causeId\x12\x1c\n\tcandidate\x18\x05 \x01(\tR\tcandidate\x124\n\x05route\x18\x06 \x01(\x0e2\x1e.mnemostream.v1.Decision.RouteR\x05route\x127\n\x06action\x18\x07 \x01(\x0e2\x1f.mnemostream.v1.Decision.ActionR\x06action\x12\x16\n\x06reason\x18\x08 \x01(\tR\x06reason\x12\x16\n\x06marked\x18\t \x01(\x08R\x06marked\x12A\n\nneighbours\x18\n \x03(\x0b2!.mnemostream.v1.DecisionNeighbourR\nneighbours\x12\x18\n\x07retired\x18\x0b \x03(\tR\x07retired\x12\x14\n\x05model\x18\x0c \x01(\tR\x05model\x12%\n\x0eprompt_version\x18\r \x01(\tR\rpromptVersion\x12\x1b\n\ttokens_in\x18\x0e \x01(\x05R\x08tokensIn\x12\x1d\n\ntokens_out\x18\x0f \x01(\x05R\ttokensOut\x123\n\x07latency\x18\x10 \x01(\x0b2\x19.google.protobuf.DurationR\x07latency\x12=\n\x0barbitration\x18\x11 \x01(\x0b2\x1b.mnemostream.v1.ArbitrationR\x0barbitration\x12\x1b\n\tmemory_id\x18\x12 \x01(\tR\x08memoryId"j\n\x05Route\x12\x15\n\x11ROUTE_UNSPECIFIED\x10\x00\x12\r\n\tSAME_TEXT\x10\x01\x12\t\n\x05MERGE\x10\x02\x12\r\n\tARBITRATE\x10\x03\x12\x07\n\x03NEW\x10\x04\x12\t\n\x05EXACT\x10\x05\x12\r\n\tFORGOTTEN\x10\x06"X\n\x06Action\x12\x16\n\x12ACTION_UNSPECIFIED\x10\x00\x12\x07\n\x03ADD\x10\x01\x12\x0b\n\x07CONFIRM\x10\x02\x12\n\n\x06UPDATE\x10\x03\x12\n\n\x06DELETE\x10\x04\x12\x08\n\x04NOOP\x10\x05"\xec\x01\n\x11DecisionNeighbour\x12\x1b\n\tmemory_id\x18\x01 \x01(\tR\x08memoryId\x12#\n\nsimilarity\x18\x02 \x01(\x01H\x00R\nsimilarity\x88\x01\x01\x122\n\x05state\x18\x03 \x01(\x0e2\x1c.mnemostream.v1.Memory.StateR\x05state\x12\x1b\n\tsame_text\x18\x04 \x01(\x08R\x08sameText\x12\x1b\n\tsame_slot\x18\x05 \x01(\x08R\x08sameSlot\x12\x18\n\x07content\x18\x06 \x01(\tR\x07contentB\r\n\x0b_similarity"\xbb\x01\n\x0bArbitration\x12\x14\n\x05model\x18\x01 \x01(\tR\x05model\x12%\n\x0eprompt_version\x18\x02 \x01(\tR\rpromptVersion\x12\x1b\n\ttokens_in\x18\x03 \x01(\x05R\x08tokensIn\x12\x1d\n\ntokens_out\x18\x04 \x01(\x05R\ttokensOut\x123\n\x07latency\x18\x05 \x01(\x0b2\x19.google.protobuf.DurationR\x07latency";\n\x13DeleteMemoryRequest\x12\x14\n\x05owner\x18\x01 \x01(\tR\x05owner\x12\x0e\n\x02id\x18\x02 \x01(\tR\x02id"\x16\n\x14DeleteMemoryResponse2\xc1\x04\n\rMemoryService\x12G\n\x06Search\x12\x1d.mnemostream.v1.SearchRequest\x1a\x1e.mnemostream.v1.SearchResponse\x12E\n\tGetMemory\x12 .mnemostream.v1.GetMemoryRequest\x1a\x16.mnemostream.v1.Memory\x12Y\n\x0cListMemories\x12#.mnemostream.v1.ListMemoriesRequest\x1a$.mnemostream.v1.ListMemoriesResponse\x12?\n\x07GetTurn\x12\x1e.mnemostream.v1.GetTurnRequest\x1a\x14.mnemostream.v1.Turn\x12K\n\x0cCreateMemory\x12#.mnemostream.v1.CreateMemoryRequest\x1a\x16.mnemostream.v1.Memory\x12\\\n\rExplainMemory\x12$.mnemostream.v1.ExplainMemoryRequest\x1a%.mnemostream.v1.ExplainMemoryResponse\x12Y\n\x0cDeleteMemory\x12#.mnemostream.v1.DeleteMemoryRequest\x1a$.mnemostream.v1.DeleteMemoryResponseBH\n\x12dev.mnemostream.v1B\x12MemoryServiceProtoP\x01Z\x1cmnemostream/v1;mnemostreamv1b\x06proto3',
+    b'\n#mnemostream/v1/memory_service.proto\x12\x0emnemostream.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto"\xa2\n\n\x06Memory\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n\x05owner\x18\x02 \x01(\tR\x05owner\x12\x18\n\x07session\x18\x03 \x01(\tR\x07session\x12\x18\n\x07content\x18\x04 \x01(\tR\x07content\x12+\n\x04data\x18\x05 \x01(\x0b2\x17.google.protobuf.StructR\x04data\x12\x12\n\x04tags\x18\x06 \x03(\tR\x04tags\x12\x12\n\x04type\x18\x07 \x01(\tR\x04type\x12\x1a\n\x08category\x18\x08 \x01(\tR\x08category\x12\x1e\n\nimportance\x18\t \x01(\x05R\nimportance\x12\x1e\n\nconfidence\x18\n \x01(\x01R\nconfidence\x12\x16\n\x06pinned\x18\x0b \x01(\x08R\x06pinned\x122\n\x05state\x18\x0c \x01(\x0e2\x1c.mnemostream.v1.Memory.StateR\x05state\x12\x1a\n\x08strength\x18\r \x01(\x01R\x08strength\x12\x18\n\x07subject\x18\x0e \x01(\tR\x07subject\x12\x1c\n\tattribute\x18\x0f \x01(\tR\tattribute\x129\n\nvalid_from\x18\x10 \x01(\x0b2\x1a.google.protobuf.TimestampR\tvalidFrom\x125\n\x08valid_to\x18\x11 \x01(\x0b2\x1a.google.protobuf.TimestampR\x07validTo\x12;\n\x0brecorded_at\x18\x12 \x01(\x0b2\x1a.google.protobuf.TimestampR\nrecordedAt\x129\n\nretired_at\x18\x13 \x01(\x0b2\x1a.google.protobuf.TimestampR\tretiredAt\x12%\n\x0eretired_reason\x18\x14 \x01(\tR\rretiredReason\x12\x1e\n\nsupersedes\x18\x15 \x01(\tR\nsupersedes\x12#\n\rsuperseded_by\x18\x16 \x01(\tR\x0csupersededBy\x12!\n\x0caccess_count\x18\x17 \x01(\x05R\x0baccessCount\x12;\n\x0baccessed_at\x18\x18 \x01(\x0b2\x1a.google.protobuf.TimestampR\naccessedAt\x12=\n\x0cconfirmed_at\x18\x19 \x01(\x0b2\x1a.google.protobuf.TimestampR\x0bconfirmedAt\x12$\n\rconfirmations\x18\x1a \x01(\x05R\rconfirmations\x129\n\nexpires_at\x18\x1b \x01(\x0b2\x1a.google.protobuf.TimestampR\texpiresAt\x125\n\x08fades_at\x18\x1c \x01(\x0b2\x1a.google.protobuf.TimestampR\x07fadesAt\x12\x12\n\x04etag\x18\x1d \x01(\tR\x04etag\x120\n\x07sources\x18\x1e \x03(\x0b2\x16.mnemostream.v1.SourceR\x07sources\x12\x1a\n\x08restates\x18\x1f \x01(\tR\x08restates"~\n\x05State\x12\x15\n\x11STATE_UNSPECIFIED\x10\x00\x12\x08\n\x04LIVE\x10\x01\x12\x0c\n\x08ARCHIVED\x10\x02\x12\x0b\n\x07EXPIRED\x10\x03\x12\x0e\n\nSUPERSEDED\x10\x04\x12\r\n\tRETRACTED\x10\x05\x12\x0b\n\x07EVICTED\x10\x06\x12\r\n\tFORGOTTEN\x10\x07"\xa6\x01\n\x06Source\x12\x17\n\x07turn_id\x18\x01 \x01(\tR\x06turnId\x12(\n\rmessage_index\x18\x02 \x01(\x05H\x00R\x0cmessageIndex\x88\x01\x01\x12\x12\n\x04role\x18\x03 \x01(\tR\x04role\x123\n\x07said_at\x18\x04 \x01(\x0b2\x1a.google.protobuf.TimestampR\x06saidAtB\x10\n\x0e_message_index"\xb8\x01\n\x07Weights\x12#\n\nsimilarity\x18\x01 \x01(\x01H\x00R\nsimilarity\x88\x01\x01\x12\x17\n\x04text\x18\x02 \x01(\x01H\x01R\x04text\x88\x01\x01\x12\x1f\n\x08strength\x18\x03 \x01(\x01H\x02R\x08strength\x88\x01\x01\x12\x1d\n\x07recency\x18\x04 \x01(\x01H\x03R\x07recency\x88\x01\x01B\r\n\x0b_similarityB\x07\n\x05_textB\x0b\n\t_strengthB\n\n\x08_recency"Y\n\tAfterTurn\x12\x17\n\x07turn_id\x18\x01 \x01(\tR\x06turnId\x123\n\x07timeout\x18\x02 \x01(\x0b2\x19.google.protobuf.DurationR\x07timeout"\xeb\x05\n\rSearchRequest\x12\x14\n\x05owner\x18\x01 \x01(\tR\x05owner\x12\x14\n\x05query\x18\x02 \x01(\tR\x05query\x12\x14\n\x05limit\x18\x03 \x01(\x05R\x05limit\x12\x1e\n\ncategories\x18\x04 \x03(\tR\ncategories\x12\x14\n\x05types\x18\x05 \x03(\tR\x05types\x12\x12\n\x04tags\x18\x06 \x03(\tR\x04tags\x12\x18\n\x07session\x18\x07 \x01(\tR\x07session\x12<\n\rdata_contains\x18\x08 \x01(\x0b2\x17.google.protobuf.StructR\x0cdataContains\x12%\n\x0emin_importance\x18\t \x01(\x05R\rminImportance\x12%\n\x0emin_confidence\x18\n \x01(\x01R\rminConfidence\x129\n\nsaid_after\x18\x0b \x01(\x0b2\x1a.google.protobuf.TimestampR\tsaidAfter\x12;\n\x0bsaid_before\x18\x0c \x01(\x0b2\x1a.google.protobuf.TimestampR\nsaidBefore\x12\'\n\x0finclude_retired\x18\r \x01(\x08R\x0eincludeRetired\x126\n\x04mode\x18\x14 \x01(\x0e2".mnemostream.v1.SearchRequest.ModeR\x04mode\x121\n\x07weights\x18\x15 \x01(\x0b2\x17.mnemostream.v1.WeightsR\x07weights\x128\n\nafter_turn\x18\x16 \x01(\x0b2\x19.mnemostream.v1.AfterTurnR\tafterTurn\x12\x17\n\x07dry_run\x18\x17 \x01(\x08R\x06dryRun"I\n\x04Mode\x12\x14\n\x10MODE_UNSPECIFIED\x10\x00\x12\x0c\n\x08WEIGHTED\x10\x01\x12\x07\n\x03RRF\x10\x02\x12\n\n\x06VECTOR\x10\x03\x12\x08\n\x04TEXT\x10\x04"r\n\x0eSearchResponse\x12\'\n\x04hits\x18\x01 \x03(\x0b2\x13.mnemostream.v1.HitR\x04hits\x12\x1a\n\x08degraded\x18\x02 \x01(\x08R\x08degraded\x12\x1b\n\tquery_cut\x18\x03 \x01(\x08R\x08queryCut"\xa6\x01\n\x03Hit\x12.\n\x06memory\x18\x01 \x01(\x0b2\x16.mnemostream.v1.MemoryR\x06memory\x12\x14\n\x05score\x18\x02 \x01(\x01R\x05score\x12\x1e\n\nsimilarity\x18\x03 \x01(\x01R\nsimilarity\x12\x1d\n\ntext_score\x18\x04 \x01(\x01R\ttextScore\x12\x1a\n\x08strength\x18\x05 \x01(\x01R\x08strength"8\n\x10GetMemoryRequest\x12\x14\n\x05owner\x18\x01 \x01(\tR\x05owner\x12\x0e\n\x02id\x18\x02 \x01(\tR\x02id"\xf8\x03\n\x13ListMemoriesRequest\x12\x14\n\x05owner\x18\x01 \x01(\tR\x05owner\x12\x1b\n\tpage_size\x18\x02 \x01(\x05R\x08pageSize\x12\x1d\n\npage_token\x18\x03 \x01(\tR\tpageToken\x12\x1e\n\ncategories\x18\x04 \x03(\tR\ncategories\x12\x14\n\x05types\x18\x05 \x03(\tR\x05types\x12\x12\n\x04tags\x18\x06 \x03(\tR\x04tags\x12\x18\n\x07session\x18\x07 \x01(\tR\x07session\x12<\n\rdata_contains\x18\x08 \x01(\x0b2\x17.google.protobuf.StructR\x0cdataContains\x12%\n\x0emin_importance\x18\t \x01(\x05R\rminImportance\x12%\n\x0emin_confidence\x18\n \x01(\x01R\rminConfidence\x129\n\nsaid_after\x18\x0b \x01(\x0b2\x1a.google.protobuf.TimestampR\tsaidAfter\x12;\n\x0bsaid_before\x18\x0c \x01(\x0b2\x1a.google.protobuf.TimestampR\nsaidBefore\x12\'\n\x0finclude_retired\x18\r \x01(\x08R\x0eincludeRetired"\x91\x01\n\x14ListMemoriesResponse\x122\n\x08memories\x18\x01 \x03(\x0b2\x16.mnemostream.v1.MemoryR\x08memories\x12&\n\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12\x1d\n\ntotal_size\x18\x03 \x01(\x05R\ttotalSize"n\n\x0eGetTurnRequest\x12\x14\n\x05owner\x18\x01 \x01(\tR\x05owner\x12\x17\n\x07turn_id\x18\x02 \x01(\tR\x06turnId\x12-\n\x04wait\x18\x03 \x01(\x0b2\x19.google.protobuf.DurationR\x04wait"\xfe\x01\n\x04Turn\x12\x17\n\x07turn_id\x18\x01 \x01(\tR\x06turnId\x120\n\x05state\x18\x02 \x01(\x0e2\x1a.mnemostream.v1.Turn.StateR\x05state\x12\x16\n\x06reason\x18\x03 \x01(\tR\x06reason\x12\x16\n\x06detail\x18\x04 \x01(\tR\x06detail\x12\x1d\n\nmemory_ids\x18\x05 \x03(\tR\tmemoryIds"\\\n\x05State\x12\x15\n\x11STATE_UNSPECIFIED\x10\x00\x12\x0b\n\x07UNKNOWN\x10\x01\x12\x0b\n\x07PENDING\x10\x02\x12\n\n\x06STORED\x10\x03\x12\n\n\x06PARKED\x10\x04\x12\n\n\x06ERASED\x10\x05"\xcd\x03\n\x13CreateMemoryRequest\x12\x14\n\x05owner\x18\x01 \x01(\tR\x05owner\x12\x18\n\x07content\x18\x02 \x01(\tR\x07content\x12+\n\x04data\x18\x03 \x01(\x0b2\x17.google.protobuf.StructR\x04data\x12\x12\n\x04tags\x18\x04 \x03(\tR\x04tags\x12\x12\n\x04type\x18\x05 \x01(\tR\x04type\x12\x1a\n\x08category\x18\x06 \x01(\tR\x08category\x12\x1e\n\nimportance\x18\x07 \x01(\x05R\nimportance\x12#\n\nconfidence\x18\x08 \x01(\x01H\x00R\nconfidence\x88\x01\x01\x12\x16\n\x06pinned\x18\t \x01(\x08R\x06pinned\x129\n\nexpires_at\x18\n \x01(\x0b2\x1a.google.protobuf.TimestampR\texpiresAt\x129\n\nvalid_from\x18\x0b \x01(\x0b2\x1a.google.protobuf.TimestampR\tvalidFrom\x12\x14\n\x05exact\x18\x0c \x01(\x08R\x05exact\x12\x1d\n\nrequest_id\x18\r \x01(\tR\trequestIdB\r\n\x0b_confidence"<\n\x14ExplainMemoryRequest\x12\x14\n\x05owner\x18\x01 \x01(\tR\x05owner\x12\x0e\n\x02id\x18\x02 \x01(\tR\x02id"\xfc\x01\n\x15ExplainMemoryResponse\x12.\n\x06memory\x18\x01 \x01(\x0b2\x16.mnemostream.v1.MemoryR\x06memory\x12\x14\n\x05story\x18\x02 \x01(\tR\x05story\x129\n\nstatements\x18\x03 \x03(\x0b2\x19.mnemostream.v1.StatementR\nstatements\x126\n\tdecisions\x18\x04 \x03(\x0b2\x18.mnemostream.v1.DecisionR\tdecisions\x12*\n\x04line\x18\x05 \x03(\x0b2\x16.mnemostream.v1.MemoryR\x04line"\xd1\x01\n\tStatement\x12\x17\n\x07turn_id\x18\x01 \x01(\tR\x06turnId\x12(\n\rmessage_index\x18\x02 \x01(\x05H\x00R\x0cmessageIndex\x88\x01\x01\x12\x12\n\x04role\x18\x03 \x01(\tR\x04role\x12\x12\n\x04name\x18\x04 \x01(\tR\x04name\x123\n\x07said_at\x18\x05 \x01(\x0b2\x1a.google.protobuf.TimestampR\x06saidAt\x12\x12\n\x04text\x18\x06 \x01(\tR\x04textB\x10\n\x0e_message_index"\xea\x06\n\x08Decision\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12*\n\x02at\x18\x02 \x01(\x0b2\x1a.google.protobuf.TimestampR\x02at\x12\x1d\n\ncause_kind\x18\x03 \x01(\tR\tcauseKind\x12\x19\n\x08cause_id\x18\x04 \x01(\tR\x07causeId\x12\x1c\n\tcandidate\x18\x05 \x01(\tR\tcandidate\x124\n\x05route\x18\x06 \x01(\x0e2\x1e.mnemostream.v1.Decision.RouteR\x05route\x127\n\x06action\x18\x07 \x01(\x0e2\x1f.mnemostream.v1.Decision.ActionR\x06action\x12\x16\n\x06reason\x18\x08 \x01(\tR\x06reason\x12\x16\n\x06marked\x18\t \x01(\x08R\x06marked\x12A\n\nneighbours\x18\n \x03(\x0b2!.mnemostream.v1.DecisionNeighbourR\nneighbours\x12\x18\n\x07retired\x18\x0b \x03(\tR\x07retired\x12\x14\n\x05model\x18\x0c \x01(\tR\x05model\x12%\n\x0eprompt_version\x18\r \x01(\tR\rpromptVersion\x12\x1b\n\ttokens_in\x18\x0e \x01(\x05R\x08tokensIn\x12\x1d\n\ntokens_out\x18\x0f \x01(\x05R\ttokensOut\x123\n\x07latency\x18\x10 \x01(\x0b2\x19.google.protobuf.DurationR\x07latency\x12=\n\x0barbitration\x18\x11 \x01(\x0b2\x1b.mnemostream.v1.ArbitrationR\x0barbitration\x12\x1b\n\tmemory_id\x18\x12 \x01(\tR\x08memoryId"j\n\x05Route\x12\x15\n\x11ROUTE_UNSPECIFIED\x10\x00\x12\r\n\tSAME_TEXT\x10\x01\x12\t\n\x05MERGE\x10\x02\x12\r\n\tARBITRATE\x10\x03\x12\x07\n\x03NEW\x10\x04\x12\t\n\x05EXACT\x10\x05\x12\r\n\tFORGOTTEN\x10\x06"X\n\x06Action\x12\x16\n\x12ACTION_UNSPECIFIED\x10\x00\x12\x07\n\x03ADD\x10\x01\x12\x0b\n\x07CONFIRM\x10\x02\x12\n\n\x06UPDATE\x10\x03\x12\n\n\x06DELETE\x10\x04\x12\x08\n\x04NOOP\x10\x05"\xec\x01\n\x11DecisionNeighbour\x12\x1b\n\tmemory_id\x18\x01 \x01(\tR\x08memoryId\x12#\n\nsimilarity\x18\x02 \x01(\x01H\x00R\nsimilarity\x88\x01\x01\x122\n\x05state\x18\x03 \x01(\x0e2\x1c.mnemostream.v1.Memory.StateR\x05state\x12\x1b\n\tsame_text\x18\x04 \x01(\x08R\x08sameText\x12\x1b\n\tsame_slot\x18\x05 \x01(\x08R\x08sameSlot\x12\x18\n\x07content\x18\x06 \x01(\tR\x07contentB\r\n\x0b_similarity"\xbb\x01\n\x0bArbitration\x12\x14\n\x05model\x18\x01 \x01(\tR\x05model\x12%\n\x0eprompt_version\x18\x02 \x01(\tR\rpromptVersion\x12\x1b\n\ttokens_in\x18\x03 \x01(\x05R\x08tokensIn\x12\x1d\n\ntokens_out\x18\x04 \x01(\x05R\ttokensOut\x123\n\x07latency\x18\x05 \x01(\x0b2\x19.google.protobuf.DurationR\x07latency";\n\x13DeleteMemoryRequest\x12\x14\n\x05owner\x18\x01 \x01(\tR\x05owner\x12\x0e\n\x02id\x18\x02 \x01(\tR\x02id"\x16\n\x14DeleteMemoryResponse"*\n\x12ExportOwnerRequest\x12\x14\n\x05owner\x18\x01 \x01(\tR\x05owner"\xd2\x02\n\x13ExportOwnerResponse\x126\n\x06header\x18\x01 \x01(\x0b2\x1c.mnemostream.v1.ExportHeaderH\x00R\x06header\x120\n\x06memory\x18\x02 \x01(\x0b2\x16.mnemostream.v1.MemoryH\x00R\x06memory\x120\n\x06change\x18\x03 \x01(\x0b2\x16.mnemostream.v1.ChangeH\x00R\x06change\x120\n\x04turn\x18\x04 \x01(\x0b2\x1a.mnemostream.v1.LoggedTurnH\x00R\x04turn\x126\n\x08decision\x18\x05 \x01(\x0b2\x18.mnemostream.v1.DecisionH\x00R\x08decision\x12-\n\x03end\x18\x06 \x01(\x0b2\x19.mnemostream.v1.ExportEndH\x00R\x03endB\x06\n\x04line"\xb7\x01\n\x0cExportHeader\x12\x10\n\x03app\x18\x01 \x01(\tR\x03app\x12\x14\n\x05owner\x18\x02 \x01(\tR\x05owner\x12\x10\n\x03seq\x18\x03 \x01(\x03R\x03seq\x12\x18\n\x07version\x18\x04 \x01(\x03R\x07version\x12;\n\x0bexported_at\x18\x05 \x01(\x0b2\x1a.google.protobuf.TimestampR\nexportedAt\x12\x16\n\x06schema\x18\x06 \x01(\x05R\x06schema"\xfb\x01\n\x06Change\x12\x10\n\x03seq\x18\x01 \x01(\x03R\x03seq\x12\x10\n\x03app\x18\x02 \x01(\tR\x03app\x12\x14\n\x05owner\x18\x03 \x01(\tR\x05owner\x12\x12\n\x04kind\x18\x04 \x01(\tR\x04kind\x12*\n\x02at\x18\x05 \x01(\x0b2\x1a.google.protobuf.TimestampR\x02at\x12.\n\x06memory\x18\x06 \x01(\x0b2\x16.mnemostream.v1.MemoryR\x06memory\x12+\n\x05cause\x18\x07 \x01(\x0b2\x15.mnemostream.v1.CauseR\x05cause\x12\x1a\n\x08decision\x18\x08 \x01(\tR\x08decision"+\n\x05Cause\x12\x12\n\x04kind\x18\x01 \x01(\tR\x04kind\x12\x0e\n\x02id\x18\x02 \x01(\tR\x02id"\xdb\x03\n\nLoggedTurn\x12\x17\n\x07turn_id\x18\x01 \x01(\tR\x06turnId\x120\n\x05state\x18\x02 \x01(\x0e2\x1a.mnemostream.v1.Turn.StateR\x05state\x12\x16\n\x06reason\x18\x03 \x01(\tR\x06reason\x12\x16\n\x06detail\x18\x04 \x01(\tR\x06detail\x12\x18\n\x07session\x18\x05 \x01(\tR\x07session\x123\n\x07said_at\x18\x06 \x01(\x0b2\x1a.google.protobuf.TimestampR\x06saidAt\x12;\n\x0breceived_at\x18\x07 \x01(\x0b2\x1a.google.protobuf.TimestampR\nreceivedAt\x12\x1b\n\ttime_zone\x18\x08 \x01(\tR\x08timeZone\x12\x1d\n\noff_record\x18\t \x01(\x08R\toffRecord\x129\n\x08messages\x18\n \x03(\x0b2\x1d.mnemostream.v1.LoggedMessageR\x08messages\x12\x1a\n\x08recalled\x18\x0b \x03(\tR\x08recalled\x123\n\x08metadata\x18\x0c \x01(\x0b2\x17.google.protobuf.StructR\x08metadata"a\n\rLoggedMessage\x12\x12\n\x04role\x18\x01 \x01(\tR\x04role\x12\x18\n\x07content\x18\x02 \x01(\tR\x07content\x12\x0e\n\x02id\x18\x03 \x01(\tR\x02id\x12\x12\n\x04name\x18\x04 \x01(\tR\x04name"u\n\tExportEnd\x12\x1a\n\x08memories\x18\x01 \x01(\x03R\x08memories\x12\x18\n\x07changes\x18\x02 \x01(\x03R\x07changes\x12\x14\n\x05turns\x18\x03 \x01(\x03R\x05turns\x12\x1c\n\tdecisions\x18\x04 \x01(\x03R\tdecisions2\x9b\x05\n\rMemoryService\x12G\n\x06Search\x12\x1d.mnemostream.v1.SearchRequest\x1a\x1e.mnemostream.v1.SearchResponse\x12E\n\tGetMemory\x12 .mnemostream.v1.GetMemoryRequest\x1a\x16.mnemostream.v1.Memory\x12Y\n\x0cListMemories\x12#.mnemostream.v1.ListMemoriesRequest\x1a$.mnemostream.v1.ListMemoriesResponse\x12?\n\x07GetTurn\x12\x1e.mnemostream.v1.GetTurnRequest\x1a\x14.mnemostream.v1.Turn\x12K\n\x0cCreateMemory\x12#.mnemostream.v1.CreateMemoryRequest\x1a\x16.mnemostream.v1.Memory\x12\\\n\rExplainMemory\x12$.mnemostream.v1.ExplainMemoryRequest\x1a%.mnemostream.v1.ExplainMemoryResponse\x12Y\n\x0cDeleteMemory\x12#.mnemostream.v1.DeleteMemoryRequest\x1a$.mnemostream.v1.DeleteMemoryResponse\x12X\n\x0bExportOwner\x12".mnemostream.v1.ExportOwnerRequest\x1a#.mnemostream.v1.ExportOwnerResponse0\x01BH\n\x12dev.mnemostream.v1B\x12MemoryServiceProtoP\x01Z\x1cmnemostream/v1;mnemostreamv1b\x06proto3',
     [
         duration_pb.desc(),
         struct_pb.desc(),
@@ -1854,6 +2302,14 @@ _DESC = file_desc(
         "Arbitration": Arbitration,
         "DeleteMemoryRequest": DeleteMemoryRequest,
         "DeleteMemoryResponse": DeleteMemoryResponse,
+        "ExportOwnerRequest": ExportOwnerRequest,
+        "ExportOwnerResponse": ExportOwnerResponse,
+        "ExportHeader": ExportHeader,
+        "Change": Change,
+        "Cause": Cause,
+        "LoggedTurn": LoggedTurn,
+        "LoggedMessage": LoggedMessage,
+        "ExportEnd": ExportEnd,
     },
 )
 

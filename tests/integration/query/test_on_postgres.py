@@ -25,6 +25,7 @@ from processors.records import Owner, Parking
 from store.database import Database
 from store.keys import ApiKeyRepository
 from store.owners import OwnerRepository
+from store.parking import ParkingRepository
 from store.turns import TurnRepository
 from tests.fakes.values import accepted
 from tests.integration.query.conftest import Served
@@ -214,7 +215,7 @@ async def test_a_search_after_a_parked_turn_says_why(served: Served, key: str, d
             owner=OWNER,
             turn_ids=("t-1",),
         )
-        await TurnRepository(worker).park(parking)
+        await ParkingRepository(worker).park(parking)
         async with client(served, key) as mnemo:
             with pytest.raises(FailedPrecondition) as raised:
                 await mnemo.search("user/42", "anything", after_turn="t-1")

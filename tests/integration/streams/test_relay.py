@@ -9,6 +9,7 @@ from operator import le
 from typing import Any
 
 import pytest
+from mnemostream import LiveSet, changes
 from mnemostream.turns import Message, Role
 from prometheus_client import CollectorRegistry
 
@@ -26,6 +27,7 @@ from tests.integration.streams.worker_process import a_turn, all_records, publis
 LEDGER = "SELECT count(*) FROM ledger WHERE outcome = 'STORED'"
 WAITING = "SELECT count(*) FROM outbox"
 CHANGES = "SELECT app || '/' || owner, seq FROM owner WHERE seq > 0"
+HISTORY = "SELECT o.app || '/' || o.owner, c.seq FROM change AS c JOIN owner AS o USING (owner_key)"
 LIVE = """
     SELECT o.app || '/' || o.owner, m.id::text, m.content, m.version::text
     FROM memory AS m JOIN owner AS o USING (owner_key)
@@ -71,7 +73,10 @@ class Feed:
 
 
 async def assert_true(feed: Feed, dsn: str) -> None:
-    """The feed says what the store holds."""
+    """The feed says what the store holds: its history, which stays when what is published is trimmed."""
+    published = {(owner, seq) for owner, seen in feed.values.items() for seq in seen}
+    assert published == set(await rows(dsn, HISTORY))
+    assert await rows(dsn, WAITING) == [(0,)]
     assert {owner: len(seen) for owner, seen in feed.values.items()} == dict(await rows(dsn, CHANGES))
     told = {
         (owner, memory["id"], memory["content"], memory["etag"])
@@ -84,6 +89,18 @@ async def assert_true(feed: Feed, dsn: str) -> None:
 
 async def read_feed(bootstrap: str, prefix: str) -> Feed:
     return Feed(await all_records(bootstrap, f"{prefix}changes.v1"))
+
+
+async def followed(bootstrap: str, prefix: str) -> set[tuple[str, ...]]:
+    """What an application makes of the feed with the client."""
+    live = LiveSet()
+    async for change in changes(app="acme", bootstrap_servers=bootstrap, topic_prefix=prefix, follow=False):
+        assert live.apply(change)
+    return {
+        (f"acme/{owner}", memory.id, memory.content, memory.etag)
+        for owner in live.known
+        for memory in live.live(owner).values()
+    }
 
 
 def a_story(owners: int, turns: int) -> list[Any]:
@@ -111,6 +128,7 @@ async def test_the_feed_folds_to_the_live_set_of_every_owner(
     assert feed.duplicates == 0
     turns = await all_records(kafka_bootstrap, f"{topic_prefix}turns.v1")
     assert feed.partitions == {turn.key.decode(): turn.partition for turn in turns}
+    assert await followed(kafka_bootstrap, topic_prefix) == set(await rows(database_dsn, LIVE))
     assert f"mnemo_published_changes_total {sum(map(len, feed.values.values()))}.0" in page
 
 

@@ -53,7 +53,9 @@ class FakeService:
 def _served(service: FakeService) -> Iterator[FakeService]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            sent = self.rfile.read(int(self.headers["Content-Length"]))
+            streams = self.headers["Content-Type"] == "application/connect+json"
+            body = json.loads(sent[5:] if streams else sent)
             method = self.path.rpartition("/")[2]
             service.requests.append((method, body, self.headers["Authorization"]))
             status, answer = service.answer(method, body)
