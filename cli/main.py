@@ -49,6 +49,7 @@ COMMANDS: Final[dict[str, Entry]] = {
     "keys": Entry(OPERATORS, "API keys of applications", "commands.access", "keys"),
     "parked": Entry(OPERATORS, "what was set aside, why", "commands.parked", "parked"),
     "replay": Entry(OPERATORS, "read turns again, as a run", "commands.replay", "replay"),
+    "verify": Entry(OPERATORS, "check what must hold", "commands.verify", "verify"),
     "status": Entry(OPERATORS, "what runs, how far it is", "commands.status", "status"),
     "fetch": Entry(OPERATORS, "download what `up` needs", "commands.fetch", "fetch"),
     "dev": Entry(OPERATORS, "tools for developers", "commands.dev", "dev"),
