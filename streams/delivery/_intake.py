@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import OrderedDict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -17,16 +17,16 @@ class Limits:
 
     max_in_flight: int = 32
     """Windows being handled at the same time."""
-    max_pending: int = 16_384
+    max_pending: int = 32_768
     """Records in lanes, those being handled included."""
     max_pending_bytes: int = 32 * 1024 * 1024
-    max_lane: int = 8_192
+    max_lane: int = 16_384
     """Records of one key in its lane, so that a hot owner cannot fill all of them."""
     max_lane_bytes: int = 8 * 1024 * 1024
-    max_unacked: int = 10_000
+    max_unacked: int = 20_000
     """Records of a partition from its first unfinished one on: what a crash would deliver again."""
     max_backlog: int = 256
-    """Records that found no room in their lanes; beyond it `submit` waits."""
+    """Records that found no room in their lanes, of partitions that are fetched; beyond it `submit` waits."""
     max_backlog_bytes: int = 16 * 1024 * 1024
     hold_at: int = 64
     """Records of one partition without room, from which on it is not fetched; half of it lets it go on."""
@@ -71,7 +71,6 @@ class Intakes:
         self._valve = valve
         self._queues: OrderedDict[_Partition, _Queue] = OrderedDict()
         self._count = 0
-        self._bytes = 0
         self._room = asyncio.Event()
         self._room.set()
         self._flowing = False
@@ -90,10 +89,12 @@ class Intakes:
         if queue is None:
             queue = self._queues[partition] = _Queue()
         queue.deliveries.append(delivery)
-        self._add(queue, 1, delivery.record.size_bytes)
+        self._count += 1
+        queue.size_bytes += delivery.record.size_bytes
         if not queue.held and self._fill(queue) >= 1:
             queue.held = True
             self._valve.hold(*partition)
+        self._look_for_room()
         await self._room.wait()
 
     def flow(self) -> None:
@@ -116,8 +117,7 @@ class Intakes:
         for partition, queue in list(self._queues.items()):
             gone = [delivery for delivery in queue.deliveries if unwanted(delivery)]
             queue.deliveries = deque(delivery for delivery in queue.deliveries if not unwanted(delivery))
-            self._add(queue, -len(gone), -sum(delivery.record.size_bytes for delivery in gone))
-            self._shortened(partition, queue)
+            self._shortened(partition, queue, gone)
             dropped += len(gone)
         return dropped
 
@@ -125,15 +125,16 @@ class Intakes:
         queue = self._queues[partition]
         if not self._admit(queue.deliveries[0]):
             return False
-        self._add(queue, -1, -queue.deliveries.popleft().record.size_bytes)
-        self._shortened(partition, queue)
+        self._shortened(partition, queue, [queue.deliveries.popleft()])
         return True
 
     def _fill(self, queue: _Queue) -> float:
         """How full a partition's queue is: from 1 on it is not fetched."""
         return max(len(queue.deliveries) / self._limits.hold_at, queue.size_bytes / self._limits.hold_at_bytes)
 
-    def _shortened(self, partition: _Partition, queue: _Queue) -> None:
+    def _shortened(self, partition: _Partition, queue: _Queue, gone: Sequence[Delivery]) -> None:
+        self._count -= len(gone)
+        queue.size_bytes -= sum(delivery.record.size_bytes for delivery in gone)
         if queue.held and self._fill(queue) <= 0.5:
             queue.held = False
             self._valve.release(*partition)
@@ -141,13 +142,16 @@ class Intakes:
             self._queues.move_to_end(partition)
         else:
             del self._queues[partition]
+        self._look_for_room()
 
-    def _add(self, queue: _Queue, records: int, size_bytes: int) -> None:
-        queue.size_bytes += size_bytes
-        self._count += records
-        self._bytes += size_bytes
-        full = self._count >= self._limits.max_backlog or self._bytes >= self._limits.max_backlog_bytes
-        if full:
+    def _look_for_room(self) -> None:
+        """Whether more is taken in. What a held partition may have waiting does not count: it stops by itself."""
+        limits = self._limits
+        count = size_bytes = 0
+        for queue in self._queues.values():
+            count += max(0, len(queue.deliveries) - queue.held * limits.hold_at)
+            size_bytes += max(0, queue.size_bytes - queue.held * limits.hold_at_bytes)
+        if count >= limits.max_backlog or size_bytes >= limits.max_backlog_bytes:
             self._room.clear()
         else:
             self._room.set()

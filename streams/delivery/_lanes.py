@@ -3,7 +3,7 @@
 import asyncio
 import random
 import time
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Awaitable, Callable, Coroutine, Hashable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -81,6 +81,14 @@ class _Lane:
         self.verdict = None
 
 
+@dataclass(slots=True)
+class _Held:
+    """Of one partition, in lanes."""
+
+    records: int = 0
+    size_bytes: int = 0
+
+
 class Lanes:
     """Takes records, gives each key's to `handle` in order and one window at a time, and acks what is finished.
 
@@ -116,6 +124,7 @@ class Lanes:
         self._running: set[asyncio.Task[float]] = set()
         self._pausing: set[asyncio.Task[None]] = set()
         self._assignments: set[Assignment] = set()
+        self._held: defaultdict[tuple[str, int], _Held] = defaultdict(_Held)
         self._pending = 0
         self._pending_bytes = 0
         self._pump_is_due = False
@@ -186,8 +195,12 @@ class Lanes:
         if delivery.assignment.lead(record) >= limits.max_unacked:
             return False
         size = record.size_bytes
-        if self._pending and (
-            self._pending >= limits.max_pending or self._pending_bytes + size > limits.max_pending_bytes
+        held = self._held[record.topic, record.partition]
+        # A partition gets no more than what is left free for others: one takes half of it all, two a third each
+        # (dynamic thresholds: Choudhury and Hahne, IEEE/ACM Transactions on Networking 6(2), 1998).
+        if held.records and (
+            held.records >= limits.max_pending - self._pending
+            or held.size_bytes + size > limits.max_pending_bytes - self._pending_bytes
         ):
             return False
         key = self._lane_of(record)
@@ -203,6 +216,8 @@ class Lanes:
         lane.size_bytes += size
         self._pending += 1
         self._pending_bytes += size
+        held.records += 1
+        held.size_bytes += size
         self._pump_soon()
         return True
 
@@ -402,6 +417,10 @@ class Lanes:
         lane.size_bytes -= size
         self._pending_bytes -= size
         self._pending -= len(deliveries)
+        for delivery in deliveries:
+            held = self._held[delivery.record.topic, delivery.record.partition]
+            held.records -= 1
+            held.size_bytes -= delivery.record.size_bytes
 
 
 def _place(delivery: Delivery) -> tuple[str, int, int]:

@@ -57,7 +57,7 @@ async def test_no_more_windows_run_at_once_than_allowed_and_lanes_take_turns(mak
 
 
 async def test_submit_waits_while_too_much_is_in_hand(make_desk: DeskMaker) -> None:
-    desk = make_desk(limits=Limits(max_in_flight=1, max_pending=2, max_backlog=1))
+    desk = make_desk(limits=Limits(max_in_flight=1, max_pending=4, max_backlog=1))
     await desk.give(record(0), record(1))
     third = asyncio.ensure_future(desk.lanes.submit(record(2), desk.assignment, list))
     await settle()
@@ -80,11 +80,36 @@ async def test_a_hot_key_is_bounded_in_bytes_but_one_record_always_fits(make_des
     desk = make_desk(limits=Limits(max_lane_bytes=100, max_pending_bytes=250))
     await desk.give(record(0, "a", size=1000))
     assert desk.handler.offsets_begun == [0]
-    await desk.give(record(1, "a", size=10), record(0, "b", partition=1, size=10))
-    assert desk.handler.offsets_begun == [0]  # the giant fills the whole of the pending bytes
+    await desk.give(record(1, "a", size=10), record(2, "c", size=10), record(0, "b", partition=1, size=10))
+    # The giant fills the whole of the pending bytes: of its own partition nothing more, of others the first.
+    assert desk.handler.began == [[(0, 0)], [(1, 0)]]
     desk.handler.end(0)
     await settle()
-    assert sorted(desk.handler.began) == [[(0, 0)], [(0, 1)], [(1, 0)]]
+    assert sorted(desk.handler.began) == [[(0, 0)], [(0, 1)], [(0, 2)], [(1, 0)]]
+
+
+async def test_no_partition_takes_the_room_of_the_others(make_desk: DeskMaker) -> None:
+    desk = make_desk(limits=Limits(max_in_flight=1, max_pending=8, hold_at=2, max_backlog=2))
+    await desk.give(*(record(offset, f"hot{offset}") for offset in range(6)))
+    assert desk.lanes.pending == 6  # four in lanes, and two before them: it is held
+    await desk.give(*(record(offset, f"quiet{offset}", partition=1) for offset in range(2)))
+    desk.handler.end(0)
+    await settle()
+    await desk.give(record(0, "another", partition=2))
+    assert desk.lanes.pending == 8
+    for partition, offset in [(0, 1), (0, 2), (0, 3), (1, 0)]:
+        desk.handler.end(offset, partition)
+        await settle()
+    assert (1, 1) in desk.handler.running
+
+
+async def test_partitions_that_are_held_do_not_block_the_way_in(make_desk: DeskMaker) -> None:
+    limits = Limits(max_in_flight=1, max_lane=1, hold_at=2, max_backlog=3)
+    desk = make_desk(limits=limits)
+    for partition in range(4):
+        await desk.give(*(record(offset, f"hot{partition}", partition=partition) for offset in range(3)))
+    await asyncio.wait_for(desk.give(record(0, "quiet", partition=4)), 5)
+    assert desk.lanes.pending == 13
 
 
 async def test_a_partition_with_a_backlog_is_not_fetched_until_half_of_it_is_gone(make_desk: DeskMaker) -> None:
