@@ -12,7 +12,7 @@ import asyncpg
 import msgspec
 from pgvector.asyncpg import register_vector
 
-from store.errors import translated
+from store.errors import connecting, translated
 
 if TYPE_CHECKING:
     from asyncpg.pool import PoolConnectionProxy
@@ -41,6 +41,13 @@ _BY_INDEX: Final[LiteralString] = """;
 
 # A statement whose client is gone ends soon, and with it the locks that it holds.
 _NOTICE_THE_END: Final[LiteralString] = "; SET client_connection_check_interval = '2s'"
+
+# A process that is frozen, or whose machine is gone, holds an owner's row no longer than this: between two statements,
+# and within one, where it has not sent all of it. Postgres 16 knows the first alone.
+_LET_GO: Final[LiteralString] = """;
+    SET idle_in_transaction_session_timeout = '10s';
+    SELECT set_config(name, '20s', false) FROM pg_settings WHERE name = 'transaction_timeout'
+"""
 
 _ENTER_WORKER: Final[LiteralString] = "SET ROLE mnemo_worker"
 _ENTER_QUERY: Final[LiteralString] = "SET ROLE mnemo_query"
@@ -85,7 +92,7 @@ class Database:
             await _prepare(connection, role)
             plans.begin(connection)
 
-        with translated():
+        with connecting():
             pool = await asyncpg.create_pool(
                 dsn,
                 min_size=1,
@@ -143,9 +150,11 @@ class Database:
     async def direct(self) -> AsyncIterator["DirectConnection"]:
         """A connection of its own in the same role, for LISTEN and session locks."""
         with translated():
-            connection = await asyncpg.connect(self._dsn, timeout=_CONNECT_SECONDS)
+            with connecting():
+                connection = await asyncpg.connect(self._dsn, timeout=_CONNECT_SECONDS)
             try:
-                await _prepare(connection, self._role)
+                with connecting():
+                    await _prepare(connection, self._role)
                 yield connection
             finally:
                 connection.terminate()
@@ -153,8 +162,9 @@ class Database:
     @asynccontextmanager
     async def _acquired(self) -> AsyncIterator["Connection"]:
         with translated():
-            async with asyncio.timeout(self._acquire_seconds):
-                connection = await self._pool.acquire()
+            with connecting():
+                async with asyncio.timeout(self._acquire_seconds):
+                    connection = await self._pool.acquire()
             try:
                 yield connection
             finally:
@@ -164,11 +174,11 @@ class Database:
 async def _prepare(connection: "DirectConnection", role: Role) -> None:
     match role:
         case "mnemo_worker":
-            enter = _ENTER_WORKER + _BY_INDEX
+            enter = _ENTER_WORKER + _BY_INDEX + _LET_GO
         case "mnemo_query":
             enter = _ENTER_QUERY + _BY_INDEX
         case "mnemo_timer":
-            enter = _ENTER_TIMER
+            enter = _ENTER_TIMER + _LET_GO
         case "mnemo_operator":
             enter = _ENTER_OPERATOR
         case _:

@@ -17,6 +17,7 @@ _AWAY: Final = (
     asyncpg.PostgresSystemError,  # class 58: a file could not be read or written
     asyncpg.ReadOnlySQLTransactionError,  # a standby, until it is promoted
     asyncpg.IdleInTransactionSessionTimeoutError,
+    asyncpg.TransactionTimeoutError,
     asyncpg.InvalidCachedStatementError,  # the schema moved under a prepared statement: it is prepared anew
     asyncpg.InternalClientError,  # the driver's own state: the server's farewell met a statement on its way
 )
@@ -47,3 +48,15 @@ def translated() -> Iterator[None]:
         if any(sign in str(error) for sign in _CLOSED):
             raise StoreUnavailable("Postgres is away (the connection was closed)") from error
         raise
+
+
+@contextmanager
+def connecting() -> Iterator[None]:
+    """As `translated`, around the making of a connection: whatever Postgres says then, no turn is to blame for it."""
+    with translated():
+        try:
+            yield
+        except (*_AWAY, *_REFUSED):
+            raise
+        except asyncpg.PostgresError as error:  # "is not currently accepting connections" is of class 55
+            raise StoreUnavailable(f"Postgres refuses the connection ({type(error).__name__})") from error

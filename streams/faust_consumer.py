@@ -8,11 +8,11 @@ Both are pinned exactly. What each override is for is said beside it, with what 
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 import structlog
 from aiokafka import AIOKafkaConsumer
-from aiokafka.errors import ConsumerStoppedError, KafkaError
+from aiokafka.errors import ConsumerStoppedError, KafkaConnectionError, KafkaError
 from faust.transport.consumer import RecordMap
 from faust.transport.drivers.aiokafka import AIOKafkaConsumerThread, Consumer, Transport
 from faust.types import TP, Message
@@ -22,6 +22,8 @@ from typing_extensions import override
 from streams import lenient_headers
 
 _log = structlog.get_logger(__name__)
+
+_RECONNECT_SECONDS: Final = 1.0
 
 lenient_headers.install()
 
@@ -40,6 +42,22 @@ class StageConsumerThread(AIOKafkaConsumerThread):
     """The consumer's thread."""
 
     logger = logging.getLogger("faust.consumer")
+
+    @override
+    async def on_start(self) -> None:
+        """Wait for a broker that is lost just now: Faust lets the whole worker crash (trap 22)."""
+        while True:
+            try:
+                await super().on_start()
+            except KafkaConnectionError as error:
+                _log.warning("waiting", waiting_for="Kafka", error=type(error).__name__)
+                if self._consumer is not None:
+                    await self._consumer.stop()
+                await self.sleep(_RECONNECT_SECONDS)
+                if self.should_stop:
+                    raise
+            else:
+                return
 
     async def check_coordination(self) -> str | None:
         """Let coordination go on after an unexpected error of the coordinator, and tell which it was (trap 8).

@@ -36,6 +36,7 @@ _WATCH_SECONDS: Final = 1.0
 _CALM_SECONDS: Final = 3.0
 _DEAF_SECONDS: Final = 30.0
 """When the consumer's thread has not answered for so long, it is dead."""
+_METADATA_MILLISECONDS: Final = 5_000
 _NEVER_SECONDS: Final = 30 * 24 * 60 * 60.0
 """`broker_max_poll_interval`: a stage that waits out an outage stays in its group. Its thread sends the heartbeats."""
 
@@ -50,6 +51,10 @@ class Flow:
 
     poll_records: int
     buffer: int
+
+
+class StageBroken(Exception):
+    """The delivery of a stage failed in a way that only a new process heals. Tells the error's type."""
 
 
 class StageObserver(Protocol):
@@ -180,7 +185,8 @@ class Stage:
         app = self.app
         _log.critical("delivery_crashed", stage=self.name, exc_info=error)
         if app is not None:
-            self._crashing = app.add_future(app.crash(error))
+            # Under a name that quotes nothing: Faust and mode write the error itself into their logs.
+            self._crashing = app.add_future(app.crash(StageBroken(type(error).__name__)))
 
     async def _commit(self) -> None:
         """Commit what is acked; a broker that is away does not hold up a rebalance or a stop."""
@@ -277,6 +283,9 @@ def make_app(stage: Stage, settings: Settings, flow: Flow, *, rebalance_seconds:
         broker_max_poll_interval=_NEVER_SECONDS,
         broker_max_poll_records=flow.poll_records,
         consumer_max_fetch_size=65536,
+        # A broker that comes back may not know the topics yet: a group that shares them out then gets nothing, and
+        # would notice at the next look only (seen: five minutes without a partition).
+        consumer_metadata_max_age_ms=_METADATA_MILLISECONDS,
         consumer_auto_offset_reset="earliest",
         stream_buffer_maxsize=flow.buffer,
         stream_wait_empty=False,

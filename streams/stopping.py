@@ -36,10 +36,12 @@ class Stopping:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.ask, signal.Signals(number).name)
 
-    def ask(self, why: str) -> None:
-        """Begin to stop. Again does nothing."""
+    def ask(self, why: str, *, drain_seconds: float | None = None) -> None:
+        """Begin to stop. Again does nothing. drain_seconds: where it is another time than is usual."""
         if self._timer is None:
             _log.info("stopping", why=why)
+            if drain_seconds is not None:
+                self._seconds = min(self._seconds, drain_seconds + CLOSE_SECONDS)
             self._timer = threading.Timer(self._seconds, self._force)
             self._timer.daemon = True
             self._timer.start()

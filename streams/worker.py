@@ -47,6 +47,8 @@ _log = structlog.get_logger(__name__)
 
 _SLACK_SECONDS: Final = 10.0
 """Of an attempt, beside what its models may take: for the store and the broker."""
+_CRASH_SECONDS: Final = 1.0
+"""Of a drain when a stage broke: what is not done by then is delivered again, to a process that is whole."""
 _LOOK_SECONDS: Final = 1.0
 _LOOKS_A_PROBE: Final = 5
 _PURGE_SECONDS: Final = 900.0
@@ -271,14 +273,15 @@ class _WorkerProcess:
         running = asyncio.ensure_future(worker.start())
         asked = asyncio.ensure_future(self._stopping.wait())
         self._started = True
+        drain_seconds = self._settings.drain_seconds
         try:
             await asyncio.wait({running, asked}, return_when=asyncio.FIRST_COMPLETED)
             if not self._stopping.asked:
-                self._stopping.ask("crash")
+                drain_seconds = min(drain_seconds, _CRASH_SECONDS)
+                self._stopping.ask("crash", drain_seconds=drain_seconds)
         finally:
             self._started = False
             asked.cancel()
-        drain_seconds = self._settings.drain_seconds
         await asyncio.gather(*(stage.drain(drain_seconds) for stage, _ in self._stages))
         await worker.stop()
         [ended] = await asyncio.gather(running, return_exceptions=True)

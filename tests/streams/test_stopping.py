@@ -48,3 +48,10 @@ async def test_a_thread_that_outlives_an_orderly_stop_does_not_make_it_a_failure
     stopping.over()
     assert gone.wait(10)
     assert left == [0]
+
+
+async def test_a_process_that_broke_has_less_time_than_one_that_was_told_to_stop() -> None:
+    gone = threading.Event()
+    stopping = Stopping(3600, leave=lambda _: gone.set())
+    stopping.ask("crash", drain_seconds=0.1 - CLOSE_SECONDS)
+    assert gone.wait(10)
