@@ -10,7 +10,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 UV_VERSION := 0.13.9
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo up down test check bench fmt proto lock clean
+.PHONY: help install demo up down test check chaos bench fmt proto lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -46,6 +46,12 @@ check: install ## lint, types, import contracts
 test: check ## everything: the checks, then all tests on a real Kafka and a real Postgres
 	@# More tests at once than there are cores: those of the servers mostly wait.
 	$(BIN)/pytest -n auto --dist worksteal --durations 20
+
+# For example: make chaos SEED="7 8" TURNS=2000
+chaos: install ## faults at random on a real system, and a verifier beside it (docs/chaos.md)
+	@$(BIN)/python -m tests.chaos --seeds $(or $(SEED),7) $(if $(TURNS),--turns $(TURNS)) $(if $(OWNERS),--owners $(OWNERS)) \
+		$(if $(WORKERS),--workers $(WORKERS)) $(if $(PARTITIONS),--partitions $(PARTITIONS)) $(if $(RATE),--rate $(RATE)) \
+		$(if $(KINDS),--kinds $(KINDS))
 
 bench: install ## the table of docs/performance.md
 	@$(BIN)/python -m tests.bench

@@ -16,7 +16,7 @@ from store.migrate import migrate
 from streams.topics import ensure_topics
 from tests.bench.processes import Machine, cpu_seconds, program
 
-_SAID = datetime(2026, 3, 1, tzinfo=UTC)
+SAID = datetime(2026, 3, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ def turns(count: int, owners: int, *, tag: str) -> list[Turn]:
             app="bench",
             owner=f"owner-{n % owners}",
             session=f"s-{n // (owners * 20)}",
-            said_at=_SAID + timedelta(seconds=n),
+            said_at=SAID + timedelta(seconds=n),
             messages=(
                 Message(Role.USER, f"I keep item {tag} {n} in drawer {n * 7 % 1000} of the {n % 13}th cabinet."),
             ),
@@ -89,8 +89,8 @@ async def settled(dsn: str, statement: str, wanted: int, seconds: float = 600) -
         await connection.close()
 
 
-_STORED = "SELECT count(*) FROM ledger WHERE outcome = 'STORED'"
-_WRITTEN = "SELECT count(*) FROM turn"
+STORED = "SELECT count(*) FROM ledger WHERE outcome = 'STORED'"
+WRITTEN = "SELECT count(*) FROM turn"
 
 
 async def through_path(made: Machine, name: str, *, count: int, owners: int, latency_seconds: float) -> Throughput:
@@ -100,12 +100,12 @@ async def through_path(made: Machine, name: str, *, count: int, owners: int, lat
     with program(made, name, ["worker"], environment) as worker:
         warm = turns(max(64, owners), owners, tag="warm")
         await publish(made, prefix, warm)
-        await settled(dsn, _STORED, len(warm))
+        await settled(dsn, STORED, len(warm))
         before, worker_before = made.cpu(), cpu_seconds(worker.process.pid)
         asked_before = made.model_stats()["endpoints"]["chat"]
         start = time.perf_counter()
         await publish(made, prefix, turns(count, owners, tag="turn"))
-        await settled(dsn, _STORED, len(warm) + count)
+        await settled(dsn, STORED, len(warm) + count)
         seconds = time.perf_counter() - start
         after, worker_after = made.cpu(), cpu_seconds(worker.process.pid)
     asked = made.model_stats()["endpoints"]["chat"]
@@ -128,7 +128,7 @@ async def by_stage(made: Machine, name: str, *, count: int, owners: int) -> dict
     total = len(warm) + count
     costs = {}
     connection = await asyncpg.connect(dsn)
-    for stage, done in (("extract", _WRITTEN), ("reconcile", _STORED)):
+    for stage, done in (("extract", WRITTEN), ("reconcile", STORED)):
         with program(made, f"{name}-{stage}", ["worker", "--stages", stage], environment) as worker:
             if stage == "extract":
                 await publish(made, prefix, warm)

@@ -36,6 +36,16 @@ class Program:
                 stdin=subprocess.DEVNULL,
             )
 
+    def events(self, name: str) -> list[dict[str, Any]]:
+        """The lines of its log with that event, so far; needs `MNEMO_LOG_LEVEL=INFO`."""
+        lines = [json.loads(line) for line in self._log.read_text().splitlines() if line.startswith("{")]
+        return [line for line in lines if line.get("event") == name]
+
+    def kill(self) -> None:
+        """SIGKILL, and wait."""
+        self.process.kill()
+        self.process.wait()
+
     def stop(self) -> None:
         """SIGTERM, and wait."""
         self.process.terminate()
