@@ -171,7 +171,14 @@ async def test_the_shards_of_a_relay_whose_session_was_ended_are_free_and_it_kno
     outbox = OutboxRepository(timer)
     async with outbox.shards() as one, outbox.shards() as other:
         await one.share()
-        pid = await admin.fetchval("SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND objid < 64 LIMIT 1")
+        pid = await admin.fetchval(
+            """
+            SELECT pid FROM pg_locks
+            WHERE locktype = 'advisory' AND objid < 64
+                AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+            LIMIT 1
+            """
+        )
         await admin.execute("SELECT pg_terminate_backend($1, 5000)", pid)
         with pytest.raises(StoreUnavailable):
             await one.share()

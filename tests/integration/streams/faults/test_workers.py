@@ -22,7 +22,12 @@ _OF_PARKING: Final = {"parked": "{parked_at,parked_partition,parked_offset}", "t
 """What is parked lies on its topic once more when it is delivered again, and is noted so: when, and where."""
 _RELAYS: Final = """
     SELECT count(pg_terminate_backend(pid))
-    FROM (SELECT DISTINCT pid FROM pg_locks WHERE locktype = 'advisory' AND granted) AS holder
+    FROM (
+        SELECT DISTINCT pid
+        FROM pg_locks
+        WHERE locktype = 'advisory' AND granted
+            AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+    ) AS holder
 """
 
 
