@@ -7,6 +7,7 @@ Both are pinned exactly. What each override is for is said beside it, with what 
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, ClassVar, Final
 
@@ -84,21 +85,31 @@ class StageConsumerThread(AIOKafkaConsumerThread):
         timeout: float | None = None,
         max_records: int | None = None,
     ) -> RecordMap:
-        """Take a few records of each partition in turn (trap 26): aiokafka empties one partition's chunk first."""
+        """Take a few records of each partition in turn (trap 26): aiokafka empties one partition's chunk first.
+
+        What some leave of the whole goes to the others, again a few in turn.
+        """
         if not self.consumer.flow_active:
             return {}
         fetcher = consumer._fetcher
         if consumer._closed or fetcher._closed:
             raise ConsumerStoppedError
-        share = max(1, (max_records or 1) // max(1, len(active_partitions)))
+        most = max_records or 1
+        share = max(1, most // max(1, len(active_partitions)))
         with fetcher._subscriptions.fetch_context():
             records: dict[TP, list[Any]] = dict(
                 await fetcher.fetched_records(active_partitions, timeout=timeout, max_records=share)
             )
-            for partition in [tp for tp in fetcher._records if tp in active_partitions and tp not in records]:
-                if fetcher._subscriptions.reassignment_in_progress:
-                    break
-                records.update(await fetcher.fetched_records({partition}, timeout=0, max_records=share))
+            taken = sum(map(len, records.values()))
+            turns = deque(tp for tp in fetcher._records if tp in active_partitions)
+            turns.rotate(-1 if turns and turns[0] in records else 0)
+            while turns and taken < most and not fetcher._subscriptions.reassignment_in_progress:
+                partition = turns.popleft()
+                more = await fetcher.fetched_records({partition}, timeout=0, max_records=min(share, most - taken))
+                if found := more.get(partition):
+                    records.setdefault(partition, []).extend(found)
+                    taken += len(found)
+                    turns.append(partition)
             for partition in records:
                 if partition in fetcher._records:
                     fetcher._records.move_to_end(partition)

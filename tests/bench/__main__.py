@@ -152,7 +152,8 @@ def _reconcile(made: Machine, table: Table) -> None:
 
 def _hot(made: Machine, table: Table) -> None:
     for model_seconds, model in ((0.0, "instant model"), (0.5, "model of 500 ms")):
-        hot = asyncio.run(isolation.beside_hot(made, f"hot-{model[:7].strip()}", model_seconds=model_seconds))
+        name = f"hot_{int(1000 * model_seconds)}"
+        hot = asyncio.run(isolation.beside_hot(made, name, model_seconds=model_seconds))
         what = f"quiet owner's turn to stored, {model}"
         table.row(what, str(hot.idle), f"idle, {isolation.QUIET_OWNERS} owners")
         ratio = hot.elsewhere.p99 / hot.idle.p99
