@@ -156,7 +156,7 @@ class Stage:
         if assignment is None or message.generation_id != app.consumer_generation_id:
             return
         record = record_of(message)
-        message.value = None  # the record has it; the message waits for its ack
+        message.key = message.value = message.headers = None  # the record has them; the message waits for its ack
         await self.lanes.submit(record, assignment, partial(self._ack, app, message))
 
     def _ack(self, app: "StageApp", message: Message) -> None:
@@ -308,9 +308,13 @@ def make_app(stage: Stage, settings: Settings, flow: Flow, *, rebalance_seconds:
             await _guarded(stage.dispatch, event, stage.crash)
             # Faust gives one event a turn of the event loop: what came with it is taken from its queue at once.
             for _ in range(queue.qsize()):
-                if queue.empty():
+                try:
+                    event = queue.get_nowait()
+                except asyncio.QueueEmpty:  # a rebalance cleared it meanwhile
                     break
-                await _guarded(stage.dispatch, queue.get_nowait(), stage.crash)
+                except StopAsyncIteration:  # so Faust ends an agent
+                    return
+                await _guarded(stage.dispatch, event, stage.crash)
 
     app.agent(topic, name=stage.name)(dispatch)
     return app

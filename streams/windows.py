@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import msgspec
 
 from streams.delivery import Record
-from streams.records import RUN_HEADER
+from streams.records import ORIGIN_HEADER, RUN_HEADER
 
 
 class _Peek(msgspec.Struct):
@@ -24,7 +24,7 @@ class SessionWindows:
     """The policy of the extract stage: what waits is read in one call, what comes alone is not kept waiting.
 
     A turn off the record, one that is no turn, and one larger than `max_bytes` stand alone. Turns that are read again
-    share a window with those of the same run.
+    share a window with those of the same run. One that was put back stands alone: it was said at another time.
     """
 
     max_turns: int = 20
@@ -50,4 +50,6 @@ def _session(record: Record) -> tuple[str | None, bytes | None] | None:
         peek = _DECODER.decode(record.value or b"")
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
-    return None if peek.off_record else (peek.session, record.header(RUN_HEADER))
+    run = record.header(RUN_HEADER)
+    was_put_back = run is None and record.header(ORIGIN_HEADER) is not None
+    return None if peek.off_record or was_put_back else (peek.session, run)

@@ -121,6 +121,11 @@ class Assignment:
         if progress is not None:
             progress.finish(delivery.step)
 
+    @property
+    def partitions(self) -> int:
+        """How many partitions it has brought records of."""
+        return len(self._partitions)
+
     def lead(self, record: Record) -> int:
         """How far `record` is ahead of the first unfinished one of its partition, in offsets."""
         progress = self._partitions.get((record.topic, record.partition))

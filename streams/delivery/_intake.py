@@ -25,6 +25,8 @@ class Limits:
     max_lane_bytes: int = 8 * 1024 * 1024
     max_unacked: int = 20_000
     """Records of a partition from its first unfinished one on: what a crash would deliver again."""
+    max_unacked_in_all: int = 131_072
+    """The same over all partitions, an equal share each: a little of what is finished stays in memory until its ack."""
     max_backlog: int = 256
     """Records that found no room in their lanes, of partitions that are fetched; beyond it `submit` waits."""
     max_backlog_bytes: int = 16 * 1024 * 1024

@@ -5,12 +5,10 @@ import random
 import time
 from collections import defaultdict, deque
 from collections.abc import Awaitable, Callable, Coroutine, Hashable, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from itertools import islice
-from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import structlog
 from mnemostream.turns import Reason
@@ -18,6 +16,7 @@ from mnemostream.turns import Reason
 from processors.errors import ModelTimeout, Rejected, Unavailable
 from streams.delivery._assignment import Ack, Assignment, Delivery
 from streams.delivery._intake import Intakes, Limits, Open, Valve
+from streams.delivery._lane import InLanes, Lane, Verdict, place_of, type_and_place
 from streams.delivery._observer import Observer, Outcome, Silent
 from streams.delivery._record import Record
 from streams.delivery._retry import Retry
@@ -44,49 +43,6 @@ def key_lane(record: Record) -> Hashable:
 def windows_of_one(records: Sequence[Record]) -> int:
     """Each record by itself."""
     return min(1, len(records))
-
-
-class _Verdict(NamedTuple):
-    """The head of a lane is to be parked."""
-
-    reason: Reason
-    detail: str
-    attempts: int
-
-
-@dataclass(eq=False, slots=True)
-class _Lane:
-    key: Hashable
-    deliveries: deque[Delivery] = field(default_factory=deque)
-    size_bytes: int = 0
-    running: int = 0
-    """Deliveries at the head that are being handled."""
-    attempts: int = 0
-    """At the window at the head."""
-    failures: int = 0
-    """Those of them that ended in a way nobody foresaw."""
-    waits: int = 0
-    """Attempts in a row that led to waiting."""
-    most: int | None = None
-    """Records that a window holds at most: the last one was too much for the time that an attempt has."""
-    singles: int = 0
-    """So many of the next windows hold one record: the window that they were in was refused."""
-    verdict: _Verdict | None = None
-    done: set[tuple[str, int, int]] = field(default_factory=set)
-    """Places that were finished after their assignment: acked, when they come again, without handling."""
-
-    def begin_anew(self) -> None:
-        """Another window stands at the head."""
-        self.attempts = self.failures = self.waits = 0
-        self.verdict = None
-
-
-@dataclass(slots=True)
-class _Held:
-    """Of one partition, in lanes."""
-
-    records: int = 0
-    size_bytes: int = 0
 
 
 class Lanes:
@@ -119,12 +75,12 @@ class Lanes:
         self._on_crash = on_crash or _raise_in_loop
         self._clock, self._sleep, self._uniform = clock, sleep, uniform
         self._intakes = Intakes(limits, self._admit, valve or Open())
-        self._lanes: dict[Hashable, _Lane] = {}
-        self._ready: deque[_Lane] = deque()
+        self._lanes: dict[Hashable, Lane] = {}
+        self._ready: deque[Lane] = deque()
         self._running: set[asyncio.Task[float]] = set()
         self._pausing: set[asyncio.Task[None]] = set()
         self._assignments: set[Assignment] = set()
-        self._held: defaultdict[tuple[str, int], _Held] = defaultdict(_Held)
+        self._in_lanes: defaultdict[tuple[str, int], InLanes] = defaultdict(InLanes)
         self._pending = 0
         self._pending_bytes = 0
         self._pump_is_due = False
@@ -192,10 +148,12 @@ class Lanes:
     def _admit(self, delivery: Delivery) -> bool:
         """Take `delivery` into its lane, if there is room for it."""
         record, limits = delivery.record, self._limits
-        if delivery.assignment.lead(record) >= limits.max_unacked:
+        assignment = delivery.assignment
+        share = limits.max_unacked_in_all // max(1, assignment.partitions)
+        if assignment.lead(record) >= max(1, min(limits.max_unacked, share)):
             return False
         size = record.size_bytes
-        held = self._held[record.topic, record.partition]
+        held = self._in_lanes[record.topic, record.partition]
         # A partition gets no more than what is left free for others: one takes half of it all, two a third each
         # (dynamic thresholds: Choudhury and Hahne, IEEE/ACM Transactions on Networking 6(2), 1998).
         if held.records and (
@@ -206,7 +164,7 @@ class Lanes:
         key = self._lane_of(record)
         lane = self._lanes.get(key)
         if lane is None:
-            lane = self._lanes[key] = _Lane(key)
+            lane = self._lanes[key] = Lane(key)
             self._ready.append(lane)
         elif lane.deliveries and (
             len(lane.deliveries) >= limits.max_lane or lane.size_bytes + size > limits.max_lane_bytes
@@ -250,15 +208,15 @@ class Lanes:
         if shed:
             self._intakes.flow()
 
-    def _shed(self, lane: _Lane) -> int:
+    def _shed(self, lane: Lane) -> int:
         """Let go of what stands at the head and is not to be handled: stale, or done already. Tells how much."""
         shed = 0
         while lane.deliveries:
             head = lane.deliveries[0]
             if head.stale:
                 self._observer.skipped(Outcome.STALE, 1)
-            elif _place(head) in lane.done:
-                lane.done.discard(_place(head))
+            elif place_of(head) in lane.done:
+                lane.done.discard(place_of(head))
                 head.finish()
                 self._observer.skipped(Outcome.REPEATED, 1)
             else:
@@ -269,7 +227,7 @@ class Lanes:
             shed += 1
         return shed
 
-    async def _attempt(self, lane: _Lane, window: Sequence[Delivery]) -> float:
+    async def _attempt(self, lane: Lane, window: Sequence[Delivery]) -> float:
         """Try `window`, the head of `lane`, once. Gives the seconds to wait before the next attempt of the lane."""
         if window[0].stale:
             return 0.0
@@ -281,7 +239,7 @@ class Lanes:
             self._settle(lane, window)
         return delay
 
-    def _take(self, lane: _Lane) -> list[Delivery]:
+    def _take(self, lane: Lane) -> list[Delivery]:
         """The window to try: as the policy says, or one record after a refusal."""
         waiting: list[Delivery] = []
         for delivery in islice(lane.deliveries, _LONGEST_WINDOW):
@@ -294,7 +252,7 @@ class Lanes:
         lane.running = min(count, len(waiting))
         return waiting[: lane.running]
 
-    async def _try(self, lane: _Lane, window: Sequence[Delivery]) -> tuple[Outcome, float]:
+    async def _try(self, lane: Lane, window: Sequence[Delivery]) -> tuple[Outcome, float]:
         verdict = lane.verdict
         seconds = self._retry.attempt_seconds if verdict is None else self._retry.park_seconds
         try:
@@ -329,11 +287,11 @@ class Lanes:
         except Exception as error:  # noqa: BLE001 (whatever a handler raises must not end its lane: see _failed)
             return self._failed(lane, window, error)
 
-    def _failed(self, lane: _Lane, window: Sequence[Delivery], error: BaseException) -> tuple[Outcome, float]:
+    def _failed(self, lane: Lane, window: Sequence[Delivery], error: BaseException) -> tuple[Outcome, float]:
         """An error nobody foresaw: try again a few times, then park. Only its type and place are told."""
         lane.waits += 1
         lane.failures += 1
-        record, detail = window[0].record, _type_and_place(error)
+        record, detail = window[0].record, type_and_place(error)
         _log.error(
             "attempt_failed",
             error=detail,
@@ -347,20 +305,20 @@ class Lanes:
             return Outcome.FAILED, 0.0
         return Outcome.FAILED, self._delay(lane)
 
-    def _refuse(self, lane: _Lane, window: Sequence[Delivery], reason: Reason, detail: str) -> None:
+    def _refuse(self, lane: Lane, window: Sequence[Delivery], reason: Reason, detail: str) -> None:
         """A window that is refused is tried record by record; a record that is refused is parked next."""
         if len(window) > 1:
             lane.begin_anew()
             lane.singles = len(window)
         else:
-            lane.verdict = _Verdict(reason, detail, lane.attempts)
+            lane.verdict = Verdict(reason, detail, lane.attempts)
             lane.waits = 0
 
-    def _delay(self, lane: _Lane, unavailable: Unavailable | None = None) -> float:
+    def _delay(self, lane: Lane, unavailable: Unavailable | None = None) -> float:
         retry_after = unavailable.retry_after if unavailable is not None else None
         return self._retry.delay(lane.waits, retry_after=retry_after, uniform=self._uniform)
 
-    def _settle(self, lane: _Lane, window: Sequence[Delivery]) -> None:
+    def _settle(self, lane: Lane, window: Sequence[Delivery]) -> None:
         """`window` is done for good: out of the lane, and acked as far as its partition goes."""
         if lane.most is not None:
             lane.most = None if len(window) < lane.most else 2 * lane.most
@@ -370,10 +328,10 @@ class Lanes:
         self._forget(lane, [lane.deliveries.popleft() for _ in window])
         for delivery in window:
             if delivery.stale:
-                lane.done.add(_place(delivery))
+                lane.done.add(place_of(delivery))
             delivery.finish()
 
-    def _attempted(self, lane: _Lane, task: asyncio.Task[float]) -> None:
+    def _attempted(self, lane: Lane, task: asyncio.Task[float]) -> None:
         """The slot is free again; the lane goes on, at once or after its delay."""
         self._running.discard(task)
         lane.running = 0
@@ -405,35 +363,22 @@ class Lanes:
                 wait.cancel()
             await asyncio.gather(*waits, return_exceptions=True)
 
-    def _paused(self, lane: _Lane, pause: asyncio.Task[None]) -> None:
+    def _paused(self, lane: Lane, pause: asyncio.Task[None]) -> None:
         self._pausing.discard(pause)
         if not self._closed:
             self._ready.append(lane)
             self._pump()
 
-    def _forget(self, lane: _Lane, deliveries: Sequence[Delivery]) -> None:
+    def _forget(self, lane: Lane, deliveries: Sequence[Delivery]) -> None:
         """`deliveries` are in the lane no more: their room is free."""
         size = sum(delivery.record.size_bytes for delivery in deliveries)
         lane.size_bytes -= size
         self._pending_bytes -= size
         self._pending -= len(deliveries)
         for delivery in deliveries:
-            held = self._held[delivery.record.topic, delivery.record.partition]
+            held = self._in_lanes[delivery.record.topic, delivery.record.partition]
             held.records -= 1
             held.size_bytes -= delivery.record.size_bytes
-
-
-def _place(delivery: Delivery) -> tuple[str, int, int]:
-    return delivery.record.topic, delivery.record.partition, delivery.record.offset
-
-
-def _type_and_place(error: BaseException) -> str:
-    """What may be told of an error whose message may hold anything: its type, and where it was raised."""
-    traceback, place = error.__traceback__, "no place"
-    while traceback is not None:
-        place = f"{Path(traceback.tb_frame.f_code.co_filename).name}:{traceback.tb_lineno}"
-        traceback = traceback.tb_next
-    return f"{type(error).__name__} at {place}"
 
 
 def _raise_in_loop(error: BaseException) -> None:

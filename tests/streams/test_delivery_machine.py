@@ -41,6 +41,8 @@ class DeliveryMachine(RuleBasedStateMachine):
         self.done: set[Place] = set()
         self.first_done: dict[object, list[Place]] = defaultdict(list)
         self.faults: list[str] = []
+        self.held: set[int] = set()
+        """Partitions that are not fetched."""
         self.window = 1
         self.lanes = self.run(self._make())
         self.assignment = Assignment()
@@ -57,8 +59,19 @@ class DeliveryMachine(RuleBasedStateMachine):
             retry=Retry(failures=2),
             window=lambda records: self.window,
             sleep=self.naps,
+            valve=self,
             on_crash=lambda error: self.faults.append(repr(error)),
         )
+
+    def hold(self, topic: str, partition: int) -> None:
+        if partition in self.held:
+            self.faults.append("held twice")
+        self.held.add(partition)
+
+    def release(self, topic: str, partition: int) -> None:
+        if partition not in self.held:
+            self.faults.append("released without being held")
+        self.held.discard(partition)
 
     async def _handle(self, records: Sequence[Record]) -> None:
         lane = records[0].key or records[0].partition
@@ -109,6 +122,8 @@ class DeliveryMachine(RuleBasedStateMachine):
         for _ in range(count):
             if self.submitting is not None and not self.submitting.done():
                 return  # back-pressure: the one consumer waits
+            if partition in self.held:
+                return
             position = self.position[partition]
             if position >= len(self.logs[partition]):
                 return

@@ -1,4 +1,5 @@
 import asyncio
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -110,6 +111,25 @@ async def test_partitions_that_are_held_do_not_block_the_way_in(make_desk: DeskM
         await desk.give(*(record(offset, f"hot{partition}", partition=partition) for offset in range(3)))
     await asyncio.wait_for(desk.give(record(0, "quiet", partition=4)), 5)
     assert desk.lanes.pending == 13
+
+
+async def test_what_is_finished_and_not_acked_is_bounded_over_all_partitions(make_desk: DeskMaker) -> None:
+    desk = make_desk(limits=Limits(max_unacked=8, max_unacked_in_all=6))
+    desk.handler.automatic = True
+    for partition in range(2):
+        desk.handler.at_once[partition, 0] = [StoreUnavailable("away")]
+        await desk.give(*(record(offset, f"{partition}-{offset}", partition=partition) for offset in range(6)))
+    # Of the first partition six were free while it was alone, of the second three.
+    assert [offset for places in desk.handler.began for p, offset in places if p == 1] == [0, 1, 2]
+
+
+async def test_headers_count_as_bytes(make_desk: DeskMaker) -> None:
+    desk = make_desk(limits=Limits(max_lane_bytes=100))
+    heavy = [replace(record(offset), headers=(("trace", b"x" * 60),)) for offset in range(3)]
+    await desk.give(*heavy, record(0, "other", partition=1))
+    assert desk.lanes.pending == 4
+    assert heavy[0].size_bytes == 66
+    await desk.lanes.close()
 
 
 async def test_a_partition_with_a_backlog_is_not_fetched_until_half_of_it_is_gone(make_desk: DeskMaker) -> None:

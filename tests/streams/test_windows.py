@@ -44,6 +44,14 @@ def test_a_turn_off_the_record_stands_alone() -> None:
     assert WINDOWS([*turns("s"), *turns("s", off_record=True)]) == 1
 
 
+def test_a_turn_that_was_put_back_stands_alone_and_one_that_is_read_again_stands_with_its_run() -> None:
+    live = turns("s", "s")
+    back = [replace(each, headers=(("mnemo-origin", b"0/7"),)) for each in live]
+    again = [replace(each, headers=(*back[0].headers, ("mnemo-run", b"2"))) for each in live]
+    assert [WINDOWS([back[0], *live]), WINDOWS([*live, back[0]]), WINDOWS(back)] == [1, 2, 1]
+    assert [WINDOWS(again), WINDOWS([*again, *live]), WINDOWS([again[0], back[0]])] == [2, 2, 1]
+
+
 @pytest.mark.parametrize("value", [b"", None, b"\xff", b"{", b"[]", b"[" * 100_000, b'{"session": 5}'])
 def test_what_is_no_turn_stands_alone(value: bytes | None) -> None:
     broken = replace(record(7), value=value)
