@@ -59,8 +59,9 @@ def turns(count: int, owners: int, *, tag: str) -> list[Turn]:
 
 async def prepare(made: Machine, name: str, partitions: int = 8) -> tuple[str, str, dict[str, str]]:
     """A database and topics of their own: DSN, topic prefix, settings of the processes."""
-    made.postgres.create_database(name)
-    dsn = made.postgres.dsn(name)
+    database = name.replace("-", "_")
+    made.postgres.create_database(database)
+    dsn = made.postgres.dsn(database)
     await migrate(dsn)
     prefix = f"{name}."
     await ensure_topics(
