@@ -17,6 +17,8 @@ from query.errors import ExportTooSlow, TooManyExports
 
 AT_ONCE: Final = 4
 """Per process. Each has a connection of its own beside the pool."""
+AT_ONCE_PER_APP: Final = 2
+"""So that an app that reads slowly does not keep the others from theirs."""
 READER_SECONDS: Final = 30.0
 """How long the next lines may wait for their reader."""
 WHOLE_SECONDS: Final = 900.0
@@ -51,7 +53,9 @@ class Exporter:
     def __init__(self, exports: Exporting, *, at_once: int = AT_ONCE, patience: Patience | None = None) -> None:
         self._exports = exports
         self._at_once = at_once
-        self._running = 0
+        self._at_once_per_app = max(1, min(AT_ONCE_PER_APP, at_once - 1))
+        self._running: Counter[str] = Counter()
+        """By app."""
         self._patience = patience or Patience()
 
     async def export_owner(
@@ -59,12 +63,14 @@ class Exporter:
     ) -> AsyncGenerator[pb.ExportOwnerResponse, None]:
         """Everything of an owner, line by line. Raises TooManyExports, ExportTooSlow, StoreUnavailable."""
         owner = wire.owner(caller.app, request.owner)
-        if self._running >= self._at_once:
+        if self._running[owner.app] >= self._at_once_per_app:
+            raise TooManyExports("too many exports of this app run at once")
+        if self._running.total() >= self._at_once:
             raise TooManyExports("too many exports run at once")
-        self._running += 1
+        self._running[owner.app] += 1
         ready = _Ahead()
         reading = asyncio.create_task(self._read(owner, ready), name="export")
-        reading.add_done_callback(self._over)  # also of one that is cancelled before it begins
+        reading.add_done_callback(lambda _: self._over(owner.app))  # also of one that is cancelled before it begins
         counts: Counter[str] = Counter()
         try:
             while (batch := await ready.take()) is not None:
@@ -91,8 +97,10 @@ class Exporter:
         finally:
             ready.end()
 
-    def _over(self, _: asyncio.Task[None]) -> None:
-        self._running -= 1
+    def _over(self, app: str) -> None:
+        self._running[app] -= 1
+        if not self._running[app]:
+            del self._running[app]
 
 
 class _Ahead:

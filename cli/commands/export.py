@@ -69,7 +69,18 @@ def _counted(lines: Iterable[dict[str, Any]], tell: Any) -> Iterator[dict[str, A
 
 @contextmanager
 def _whole(path: Path) -> Iterator[IO[str]]:
-    """A file that takes its name once it is whole; what was there stays until then."""
+    """A file that takes its name once it is whole; what was there stays until then.
+
+    What a link points to is what is replaced. What is there and no regular file, such as a device or a pipe, is written
+    into as it is.
+    """
+    if path.exists() and not path.is_file():
+        with path.open("w", encoding="utf-8") as file:
+            yield file
+        return
+    path = Path(os.path.realpath(path))
+    if not path.parent.is_dir():
+        raise CommandFailed(f"there is no directory {shown(path.parent)}: create it first")
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:

@@ -4,6 +4,8 @@ import asyncio
 import functools
 import threading
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iterable
+from concurrent.futures import CancelledError
+from contextlib import AsyncExitStack, suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Required, Self, TypedDict, TypeVar, Unpack
 
@@ -32,6 +34,11 @@ class Options(TypedDict, total=False):
     redact: bool
 
 
+class _Closed(RuntimeError):
+    def __init__(self) -> None:
+        super().__init__("the client is closed")
+
+
 def _blocking(
     method: Callable[Concatenate[AsyncMnemo, P], Coroutine[Any, Any, T]],
 ) -> Callable[Concatenate["Mnemo", P], T]:
@@ -47,13 +54,18 @@ def _blocking(
 class Mnemo:
     """`AsyncMnemo` without `await`: an event loop of its own in a thread of its own. Use it as a context manager.
 
-    Threads may share one. A running event loop would be blocked by it: use `AsyncMnemo` there.
+    Threads may share one. A running event loop would be blocked by it: use `AsyncMnemo` there. Once it is closed, what
+    other threads wait for and what is asked of it raises RuntimeError; an iteration over changes that was begun ends.
     """
 
     def __init__(self, **options: Unpack[Options]) -> None:
         self.client = AsyncMnemo(**options)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._starting = threading.Lock()
+        self._is_closed = False
+        # Of the loop's own thread:
+        self._running: set[asyncio.Task[Any]] = set()
+        self._iterated: set[AsyncGenerator[Any, None]] = set()
 
     def __enter__(self) -> Self:
         return self
@@ -82,47 +94,85 @@ class Mnemo:
 
     def changes(self, **options: Unpack["ChangesOptions"]) -> Generator[Change, None, None]:
         """As `AsyncMnemo.changes`."""
-        return self._each(self.client.changes(**options))
+        return self._each(self.client.changes(**options), until_closed=True)
 
     def close(self) -> None:
-        """Disconnect, and end the thread. Again does nothing; a call after it starts a new one."""
-        if self._loop is None:
+        """Break off what other threads wait for, disconnect, and end the thread. Again does nothing."""
+        with self._starting:
+            self._is_closed = True
+            loop, self._loop = self._loop, None
+        if loop is None:
             return
         try:
-            self.run(self.client.close())
+            asyncio.run_coroutine_threadsafe(self._end(), loop).result()
         finally:
-            self._loop.call_soon_threadsafe(self._loop.stop)
-            self._loop = None
+            loop.call_soon_threadsafe(loop.stop)
 
-    def _each(self, items: AsyncGenerator[T, None]) -> Generator[T, None, None]:
-        """What `items` yields, one after the other."""
+    def _each(self, items: AsyncGenerator[T, None], *, until_closed: bool = False) -> Generator[T, None, None]:
+        """What `items` yields, one after the other. until_closed: closing the client ends it, where it was begun."""
         one_at_a_time = asyncio.Lock()  # what was interrupted ends before the end
+        has_begun = False
 
         async def following() -> T | None:
+            nonlocal has_begun
+            has_begun = True
+            self._iterated.add(items)
             async with one_at_a_time:
                 return await anext(items, None)
 
         async def end() -> None:
             async with one_at_a_time:
                 await items.aclose()
+            self._iterated.discard(items)
 
         try:
             while (item := self.run(following())) is not None:
                 yield item
+        except _Closed:
+            if not (until_closed and has_begun):
+                raise
         finally:
-            self.run(end())
+            with suppress(_Closed):  # then that has ended it
+                self.run(end())
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """What `work` gives, run on the loop of this client."""
+        """What `work` gives, run on the loop of this client. Raises RuntimeError where the client is closed."""
         with self._starting:
+            if self._is_closed:
+                work.close()
+                raise _Closed
             if self._loop is None:
                 self._loop = _loop_in_a_thread()
-        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+            future = asyncio.run_coroutine_threadsafe(self._kept(work), self._loop)
         try:
             return future.result()
+        except CancelledError:
+            if self._is_closed:
+                raise _Closed from None
+            raise
         except BaseException:
             future.cancel()
             raise
+
+    async def _kept(self, work: Coroutine[Any, Any, T]) -> T:
+        """What `work` gives, unless the client is closed meanwhile."""
+        task = asyncio.current_task()
+        assert task is not None
+        self._running.add(task)
+        try:
+            return await work
+        finally:
+            self._running.discard(task)
+
+    async def _end(self) -> None:
+        """Whatever runs is broken off before its connections go."""
+        for task in self._running:
+            task.cancel()
+        await asyncio.gather(*self._running, return_exceptions=True)
+        async with AsyncExitStack() as ends:
+            ends.push_async_callback(self.client.close)
+            for items in self._iterated:
+                ends.push_async_callback(items.aclose)
 
 
 def _loop_in_a_thread() -> asyncio.AbstractEventLoop:

@@ -73,8 +73,8 @@ class ChangeFeed:
 
     Raises FeedGap where changes of an owner are missing, FeedExpired where the place to go on from is gone, and
     InvalidChange for a record that cannot be read; iterating again raises the same again. After a FeedGap, take an
-    export of its owner, tell the feed by `know`, and go on iterating. An outage of Kafka is waited out once the feed is
-    entered; timeout_seconds bounds the entering and `commit`.
+    export of its owner, tell the feed by `know`, and go on iterating; `skip` passes over what raised InvalidChange. An
+    outage of Kafka is waited out once the feed is entered; timeout_seconds bounds the entering and `commit`.
 
     Memory: the last `seq` of each owner that was met, some 150 bytes, and what Kafka's consumer fetches ahead.
     """
@@ -109,6 +109,7 @@ class ChangeFeed:
             "topic": self._topic,
             "group_id": group_id,
             "start": start,
+            "follow": follow,
             "security": security or KafkaSecurity(),
             "timeout_seconds": timeout_seconds,
             "client_id": client_id,
@@ -118,6 +119,7 @@ class ChangeFeed:
         self._commit_at = 0.0
         self._given: _Record | None = None
         self._pending: _Record | None = None
+        self._unreadable: _Record | None = None
         self._closing = asyncio.Event()
         self._state: Literal["new", "open", "closed"] = "new"
 
@@ -155,8 +157,10 @@ class ChangeFeed:
             return
         self._state = "closed"
         self._closing.set()
-        await self._commit_what_is_new()
-        await self._log.close()
+        try:
+            await self._commit_what_is_new()
+        finally:
+            await self._log.close()
 
     def __aiter__(self) -> Self:
         return self
@@ -165,6 +169,7 @@ class ChangeFeed:
         if self._state == "new" or self._log is None:
             raise RuntimeError("the feed is not open: use `async with ChangeFeed(...)`")
         self._finish()
+        self._unreadable = None
         while True:
             await self._commit_now_and_then()
             if self._pending is None or not self._progress.reads(self._pending.partition):
@@ -193,6 +198,19 @@ class ChangeFeed:
     def know(self, owner: str, seq: int) -> None:
         """The application has everything of `owner` up to `seq`, from an export: it is passed over."""
         self._progress.know(owner, seq)
+
+    def skip(self) -> None:
+        """Pass over the record that raised InvalidChange, for the whole group: what it held is lost to the application.
+
+        Where it held a change, the next one of its owner raises FeedGap. Raises RuntimeError where the last thing that
+        the iteration did was not to raise InvalidChange.
+        """
+        record = self._unreadable
+        if record is None:
+            raise RuntimeError("there is nothing to skip: the iteration has not just raised InvalidChange")
+        self._unreadable = self._pending = None
+        if self._progress.reads(record.partition):  # else whoever has it now decides
+            self._progress.finish(record.partition, record.offset)
 
     async def _next(self, log: Log) -> _Record | None:
         """The next record, whatever it is; None at the end. An outage is waited out."""
@@ -236,11 +254,14 @@ class ChangeFeed:
         InvalidChange."""
         from mnemostream.change_records import UnreadableChange, change_of
 
+        if self._progress.is_finished(record.partition, record.offset):
+            return None
         if record.key is not None and not record.key.startswith(self._mine):
             return None
         try:
             change = change_of(record.key, record.value, record.schema)
         except UnreadableChange as unreadable:
+            self._unreadable = record
             raise InvalidChange(self._topic, record.partition, record.offset, str(unreadable)) from None
         if self._owners is not None and change.owner not in self._owners:
             return None

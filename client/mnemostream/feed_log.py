@@ -2,7 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Final, Literal, NoReturn, TypeAlias
 
@@ -54,6 +55,7 @@ class FeedLog:
         topic: str,
         group_id: str | None,
         start: Start,
+        follow: bool,
         security: KafkaSecurity,
         timeout_seconds: float,
         client_id: str,
@@ -62,6 +64,7 @@ class FeedLog:
         self._topic = topic
         self._group_id = group_id
         self._start = start
+        self._follow = follow
         self._security = security
         self._timeout_seconds = timeout_seconds
         self._client_id = client_id
@@ -73,7 +76,9 @@ class FeedLog:
         """The offset after what was read, of the partitions that are read now."""
         self._left: dict[int, int] = {}
         """The same, of those that a consumer before this one read."""
-        self._ends: dict[int, int] = {}
+        self._ends: dict[int, int] | None = None
+        """Where the topic ended when it was first opened, of all its partitions."""
+        self._waiting: asyncio.Timeout | None = None
 
     async def open(self, progress: Progress) -> None:
         """Connect, trying again until the time-out. Raises BrokerUnavailable, BrokerRefused, TopicMissing."""
@@ -129,14 +134,15 @@ class FeedLog:
         return None
 
     async def at_end(self) -> bool:
-        """Whether everything was read that was there when the partitions were given."""
+        """Whether everything was read that was there at first, in the partitions that are read now."""
         if self._unplaced is None or self._unplaced:
             return False
-        for partition, end in self._ends.items():
-            if self._next[partition] < end:
+        for partition, place in self._next.items():
+            end = self._end(partition)
+            if place < end:
                 # The last ones may be none of the application's records, but markers of Kafka's own.
                 try:
-                    async with asyncio.timeout(_ANSWER_SECONDS):
+                    async with self._answer():
                         position = await self._connected().position(TopicPartition(self._topic, partition))
                 except (KafkaError, OSError) as error:
                     self._explain(error)
@@ -163,9 +169,11 @@ class FeedLog:
 
     async def close(self) -> None:
         """Disconnect, even where the broker is gone and cannot be told."""
+        if self._waiting is not None and not self._waiting.expired():
+            self._waiting.reschedule(0)  # the consumer itself would go on asking
         consumer, self._consumer = self._consumer, None
         self._left |= self._next
-        self._next, self._ends, self._unplaced = {}, {}, None
+        self._next, self._unplaced = {}, None
         if consumer is not None:
             await _stopped(consumer)
 
@@ -174,10 +182,12 @@ class FeedLog:
         await consumer.start()
         if self._topic not in await consumer.topics():
             raise TopicMissing(f"topic {self._topic} does not exist: `mnemo topics` creates it")
-        if self._group_id is not None:
-            consumer.subscribe([self._topic], listener=_Listener(self._given, self._revoked))
+        in_group = self._group_id is not None
+        consumer.subscribe([self._topic], listener=_Listener(self._given, self._revoked) if in_group else None)
+        if self._ends is None:  # now, since a group gives out partitions later, and others again when it moves
+            self._ends = await _ends(consumer, self._topic)
+        if in_group:
             return
-        consumer.subscribe([self._topic])
         while not consumer.assignment():  # noqa: ASYNC110 (there is no event for it)
             await asyncio.sleep(_UNPLACED_SECONDS)
         self._given(set(consumer.assignment()))
@@ -197,17 +207,17 @@ class FeedLog:
             pass
         finally:
             self._left |= self._next
-            self._next, self._ends, self._unplaced = {}, {}, None
+            self._next, self._unplaced = {}, None
             progress.lost()
 
     async def _place(self, consumer: Any) -> None:
         """Begin to read what was given, each partition where it is to begin."""
         assert self._unplaced is not None
         partitions = sorted(self._unplaced)
-        async with asyncio.timeout(_ANSWER_SECONDS):
+        async with self._answer():
             firsts = await consumer.beginning_offsets(partitions)
             ends = await consumer.end_offsets(partitions)
-            places = [(each, *await self._begin(consumer, each, firsts[each], ends[each])) for each in partitions]
+            places = [(each, *await self._begin(consumer, each, firsts[each])) for each in partitions]
         if not (self._unplaced or set()).issuperset(partitions):
             return  # they moved meanwhile
         for each, place, begun in places:
@@ -215,12 +225,11 @@ class FeedLog:
                 raise FeedExpired(each.partition, place, firsts[each], ends[each])
             consumer.seek(each, place)
             self._next[each.partition] = place
-            self._ends[each.partition] = ends[each]
             assert self._progress is not None
             self._progress.given(each.partition, place, begun)
         self._unplaced.difference_update(partitions)
 
-    async def _begin(self, consumer: Any, which: TopicPartition, first: int, end: int) -> tuple[int, Begun]:
+    async def _begin(self, consumer: Any, which: TopicPartition, first: int) -> tuple[int, Begun]:
         """Where to begin with a partition."""
         partition = which.partition
         place = self._next.get(partition, self._left.get(partition))
@@ -231,8 +240,21 @@ class FeedLog:
         if place is not None:
             return place, Begun.AT_THE_BEGINNING if place == first == 0 else Begun.IN_THE_MIDDLE
         if self._start == "latest":
-            return end, Begun.AT_THE_END
+            return self._end(partition), Begun.AT_THE_END
         return first, Begun.AT_THE_BEGINNING
+
+    def _end(self, partition: int) -> int:
+        """Where `partition` ended at first: one that was not there had nothing."""
+        return (self._ends or {}).get(partition, 0)
+
+    @asynccontextmanager
+    async def _answer(self) -> AsyncIterator[None]:
+        """What asks the broker in it raises TimeoutError after a while, and when the log is closed."""
+        try:
+            async with asyncio.timeout(_ANSWER_SECONDS) as self._waiting:
+                yield
+        finally:
+            self._waiting = None
 
     def _connected(self) -> Any:
         if self._consumer is None:
@@ -240,8 +262,10 @@ class FeedLog:
         return self._consumer
 
     def _taken(self, record: Any) -> Record | None:
-        """What was read; None for what the group moved away, or is read again from another place."""
+        """What was read; None for what the group moved away, is read again from another place, or came too late."""
         if self._next.get(record.partition, record.offset + 1) > record.offset:
+            return None
+        if not self._follow and record.offset >= self._end(record.partition):
             return None
         self._next[record.partition] = record.offset + 1
         schema = next((value for name, value in record.headers if name == SCHEMA_HEADER), None)
@@ -288,6 +312,14 @@ class _Listener(ConsumerRebalanceListener):  # type: ignore[misc] # aiokafka is 
     async def on_partitions_assigned(self, assigned: Any) -> None:
         """Which ones it is now."""
         self._given(set(assigned))
+
+
+async def _ends(consumer: Any, topic: str) -> dict[int, int]:
+    """Where `topic` ends, by partition."""
+    while not consumer.partitions_for_topic(topic):  # noqa: ASYNC110 (there is no event for it)
+        await asyncio.sleep(_UNPLACED_SECONDS)
+    partitions = [TopicPartition(topic, each) for each in consumer.partitions_for_topic(topic)]
+    return {which.partition: end for which, end in (await consumer.end_offsets(partitions)).items()}
 
 
 async def _assignment(consumer: Any) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from mnemostream.errors import FeedGap
-from mnemostream.types import Change, ExportHeader, ExportLine, Memory, State
+from mnemostream.types import Change, ExportEnd, ExportHeader, ExportLine, Memory, State
 
 
 class LiveSet:
@@ -17,6 +17,8 @@ class LiveSet:
     def __init__(self) -> None:
         self._live: dict[str, dict[str, Memory]] = {}
         self._known: dict[str, int] = {}
+        self._header: ExportHeader | None = None
+        self._exported: dict[str, Memory] = {}
 
     @property
     def known(self) -> Mapping[str, int]:
@@ -42,13 +44,25 @@ class LiveSet:
         return True
 
     def load(self, line: ExportLine) -> None:
-        """Take a line of an export. Its header puts the owner back to nothing, at the `seq` of the export."""
+        """Take a line of an export, one export after the other. Its end puts what it held in the place of what was
+        there of the owner, at the `seq` of the export: one that breaks off changes nothing.
+
+        Raises ValueError for a memory or an end without its header before it.
+        """
         match line:
             case ExportHeader():
-                self._live.pop(line.owner, None)
-                self._known[line.owner] = line.seq
+                self._header, self._exported = line, {}
             case Memory():
-                self._put(line.owner, line)
+                if self._header is None or self._header.owner != line.owner:
+                    raise ValueError("this memory is of another export than the header before it")
+                if line.state is State.LIVE:
+                    self._exported[line.id] = line
+            case ExportEnd():
+                if self._header is None:
+                    raise ValueError("an export begins with its header")
+                self._live[self._header.owner] = self._exported
+                self._known[self._header.owner] = self._header.seq
+                self._header, self._exported = None, {}
             case _:
                 return
 

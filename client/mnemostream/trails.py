@@ -109,13 +109,17 @@ class Progress:
         """Whether it was not lost."""
         return partition in self._reading
 
+    def is_finished(self, partition: int, offset: int) -> bool:
+        """Whether the record at `offset` is done with, and comes again."""
+        return offset < self._finished.get(partition, 0)
+
     def take(self, partition: int, owner: str, seq: int) -> bool:
         """False for a duplicate. Raises FeedGap."""
         return self._trails[partition].take(owner, seq)
 
     def finish(self, partition: int, offset: int) -> None:
         """The record at `offset` is done with."""
-        self._finished[partition] = offset + 1
+        self._finished[partition] = max(self._finished.get(partition, 0), offset + 1)
         trail = self._trails[partition]
         trail.place = max(trail.place, offset + 1)
 

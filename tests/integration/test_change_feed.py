@@ -122,6 +122,16 @@ async def test_a_feed_from_the_end_gives_what_comes_after_it_was_entered(topic: 
         assert (await anext(feed)).seq == 4
 
 
+async def test_a_group_begins_and_ends_where_the_topic_ended_when_it_was_entered(topic: Topic) -> None:
+    await topic.add(change("o", 1), change("o", 2))
+    async with asyncio.timeout(60), topic.feed(start="latest", group_id="late") as feed:
+        await topic.add(change("o", 3), change("new", 1))
+        assert by_owner([await anext(feed), await anext(feed)]) == {"o": [3], "new": [1]}
+    async with asyncio.timeout(60), topic.feed(group_id="whole", follow=False) as feed:
+        await topic.add(change("o", 4), change("new", 2))
+        assert by_owner([each async for each in feed]) == {"o": [1, 2, 3], "new": [1]}
+
+
 async def test_a_group_goes_on_after_what_was_finished(topic: Topic) -> None:
     await topic.add(*(change("o", seq) for seq in range(1, 7)))
     async with asyncio.timeout(60):

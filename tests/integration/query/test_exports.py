@@ -3,6 +3,7 @@
 import asyncio
 import json
 import struct
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -208,6 +209,27 @@ async def test_only_so_many_exports_run_at_once_and_one_that_is_left_makes_room(
         assert raised.value.retry_after is not None
         await first.aclose()
         assert len([line async for line in mnemo.export("user/42")]) == 252
+
+
+async def test_an_app_leaves_room_for_the_exports_of_others() -> None:
+    apps = ["acme", "acme", "acme", "b", "c", "d"]
+    made = parts(
+        Behind(memories=[memory_named(f"m{n}", Owner(app, "user/42")) for app in set(apps) for n in range(50)])
+    )
+    asked = pb.ExportOwnerRequest(owner="user/42")
+    begun = [made.exporter.export_owner(asked, replace(CALLER, app=app)) for app in apps]
+    mine, others = begun[:3], begun[3:]
+    for each in mine[:2]:
+        await anext(each)
+    with pytest.raises(TooManyExports, match="of this app"):
+        await anext(mine[2])
+    for each in others[:2]:
+        await anext(each)
+    with pytest.raises(TooManyExports, match="too many exports run"):
+        await anext(others[2])
+    for each in begun:
+        await each.aclose()
+    assert len([line async for line in made.exporter.export_owner(asked, CALLER)]) == 252
 
 
 async def test_an_export_that_nobody_reads_is_given_up_and_little_of_it_was_read_ahead() -> None:

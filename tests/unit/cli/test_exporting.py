@@ -1,6 +1,7 @@
 """`mnemo export`: lines on stdout, or a file that is whole."""
 
 import json
+import os
 import struct
 from collections.abc import Callable
 from pathlib import Path
@@ -46,6 +47,35 @@ def test_a_file_is_readable_by_its_owner_alone_and_what_it_holds_is_told(
     assert path.stat().st_mode & 0o777 == 0o600
     again = mnemo("export", "--output", str(path), "--json")
     assert json.loads(again.stdout) == HEADER | END
+
+
+def test_what_a_link_points_to_is_replaced_and_a_pipe_is_written_into(
+    mnemo: Mnemo, service: FakeService, tmp_path: Path
+) -> None:
+    service.answers["ExportOwner"] = streamed(HEADER, MEMORY, END, end={})
+    link, target, pipe = tmp_path / "link", tmp_path / "there" / "ana.jsonl", tmp_path / "pipe"
+    target.parent.mkdir()
+    link.symlink_to(target)
+    os.mkfifo(pipe)
+    read = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        for path in (link, pipe):
+            result = mnemo("export", "--output", str(path))
+            assert result.exit_code == 0, result.output
+        assert os.read(read, 10_000) == target.read_bytes()
+    finally:
+        os.close(read)
+    assert link.is_symlink()
+    assert pipe.is_fifo()
+    assert sorted(tmp_path.iterdir()) == [link, pipe, target.parent]
+
+
+def test_a_directory_that_is_not_there_is_named(mnemo: Mnemo, service: FakeService, tmp_path: Path) -> None:
+    service.answers["ExportOwner"] = streamed(HEADER, MEMORY, END, end={})
+    result = mnemo("export", "--output", str(tmp_path / "nowhere" / "ana.jsonl"))
+    assert result.exit_code == 1
+    assert f"there is no directory {tmp_path / 'nowhere'}" in result.stderr
+    assert ".ana" not in result.stderr
 
 
 @pytest.mark.parametrize(

@@ -132,6 +132,8 @@ def test_what_another_process_read_meanwhile_is_no_gap() -> None:
     with pytest.raises(FeedGap):
         progress.take(0, "o", 9)
     assert progress.finished == {0: 20}
+    progress.finish(0, 10)
+    assert progress.finished == {0: 20}, "what was read before the partition moved is no way back"
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,12 +159,14 @@ class FakeLog:
     opening: list[Exception] = field(default_factory=list)
     committed: list[Mapping[int, int]] = field(default_factory=list)
     commits_fail: bool = False
+    commits_are_refused: bool = False
+    begun: Begun = Begun.AT_THE_BEGINNING
 
     async def open(self, progress: Progress) -> None:
         self.opened += 1
         if self.opened > 1 and self.opening:
             raise self.opening.pop(0)
-        progress.given(0, 0, Begun.AT_THE_BEGINNING)
+        progress.given(0, 0, self.begun)
 
     async def read(self, seconds: float) -> FakeRecord | None:
         if not self.script:
@@ -179,6 +183,8 @@ class FakeLog:
     async def commit(self, offsets: Mapping[int, int], seconds: float) -> None:
         if self.commits_fail:
             raise BrokerUnavailable("away")
+        if self.commits_are_refused:
+            raise BrokerRefused("no")
         self.committed.append(dict(offsets))
 
     async def close(self) -> None:
@@ -248,6 +254,40 @@ async def test_a_record_without_a_key_is_told_and_other_apps_are_not_read() -> N
         await seqs(FakeLog([other, replace(record(1, 1), key=None)]))
 
 
+async def test_closing_disconnects_also_where_the_commit_is_refused() -> None:
+    log = FakeLog([], begun=Begun.IN_THE_MIDDLE, commits_are_refused=True)
+    feed = ChangeFeed(app="acme", group_id="g", log=log)
+    await feed.open()
+    with pytest.raises(BrokerRefused):
+        await feed.close()
+    assert log.closed == 1
+
+
+async def test_a_group_passes_over_a_record_that_cannot_be_read_where_it_is_told_to() -> None:
+    poison = replace(record(1, 2), value=b"{}")
+    log = FakeLog([record(0, 1), poison, BrokerUnavailable("away"), poison, record(2, 3), record(3, 4)])
+    async with ChangeFeed(app="acme", group_id="g", log=log) as feed:
+        with pytest.raises(RuntimeError, match="nothing to skip"):
+            feed.skip()
+        assert (await anext(feed)).seq == 1
+        for _ in range(2):
+            with pytest.raises(InvalidChange):
+                await anext(feed)
+        feed.skip()
+        with pytest.raises(RuntimeError, match="nothing to skip"):
+            feed.skip()
+        assert feed.positions == {0: 2}
+        with pytest.raises(FeedGap) as gap:  # what it held is missing; that it is read again makes no difference
+            await anext(feed)
+        assert (gap.value.expected, gap.value.got) == (2, 3)
+        with pytest.raises(RuntimeError, match="nothing to skip"):
+            feed.skip()
+        feed.know("user/42", 3)
+        assert (await anext(feed)).seq == 4
+        await feed.commit()
+    assert log.committed[-1] == {0: 4}
+
+
 def a_story(*states: str) -> Sequence[Change]:
     """Each change is about a memory of its own letter: small for one that is retired."""
     return [
@@ -301,8 +341,14 @@ def test_an_export_takes_the_place_of_what_was_folded() -> None:
     live = story[1].memory
     assert live is not None
     assert retired is not None
-    for line in (header, live, retired, story[0], ExportEnd(memories=1, changes=1, turns=0, decisions=0)):
+    whole = (header, live, retired, story[0], ExportEnd(memories=1, changes=1, turns=0, decisions=0))
+    for line in (*whole[:-1], *whole[:-1]):  # broken off, and begun anew
         folded.load(line)
-    assert contents(folded) == "B"
+        assert (contents(folded), folded.known) == ("A", {"user/42": 1})
+    folded.load(whole[-1])
+    assert (contents(folded), folded.known) == ("B", {"user/42": 2})
+    for out_of_place in (whole[-1], live):
+        with pytest.raises(ValueError, match="header"):
+            folded.load(out_of_place)
     assert [folded.apply(change) for change in story] == [False, False, True, True]
     assert contents(folded) == "BC"
