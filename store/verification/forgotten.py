@@ -74,10 +74,16 @@ _QUOTED: Final[LiteralString] = """
         FROM owner AS o JOIN tombstone AS t ON t.owner_key = o.owner_key
         WHERE o.owner_key > $1 AND o.owner_key <= $2 AND ($3::text IS NULL OR o.app = $3)
         GROUP BY o.app, o.owner, t.owner_key
+    ), said AS MATERIALIZED (
+        SELECT t.owner_key, u.turn_id, max(t.at) AS at
+        FROM owner AS o JOIN tombstone AS t ON t.owner_key = o.owner_key CROSS JOIN unnest(t.turn_ids) AS u (turn_id)
+        WHERE o.owner_key > $1 AND o.owner_key <= $2 AND ($3::text IS NULL OR o.app = $3)
+        GROUP BY t.owner_key, u.turn_id
     )
     SELECT count(*) OVER () AS found, b.app, b.owner, r.what,
         jsonb_build_object('decision', d.id, 'cause_kind', d.cause_kind, 'cause_id', d.cause_id) AS evidence
     FROM buried AS b JOIN decision AS d ON d.owner_key = b.owner_key
+        LEFT JOIN said AS s ON s.owner_key = d.owner_key AND s.turn_id = d.cause_id
         CROSS JOIN LATERAL (VALUES
             ('a decision that retired it still quotes it', (d.candidate <> '{}' OR d.reason <> '[FORGOTTEN]')
                 AND EXISTS (
@@ -90,10 +96,8 @@ _QUOTED: Final[LiteralString] = """
                     FROM jsonb_array_elements(d.neighbours) AS n JOIN memory AS m
                         ON m.owner_key = d.owner_key AND m.id = (n ->> 'id')::uuid AND m.state = 'FORGOTTEN')),
             ('a decision about a turn that said it still quotes it', d.memory_id IS NULL AND d.cause_kind = 'turn'
-                AND (d.candidate <> '{}' OR d.reason <> '[FORGOTTEN]') AND d.route <> 'FORGOTTEN' AND EXISTS (
-                    SELECT 1
-                    FROM tombstone AS t
-                    WHERE t.owner_key = d.owner_key AND d.cause_id = ANY (t.turn_ids) AND d.decided_at < t.at)),
+                AND (d.candidate <> '{}' OR d.reason <> '[FORGOTTEN]') AND d.route <> 'FORGOTTEN'
+                AND d.decided_at < s.at),
             ('a decision about what had been forgotten quotes it',
                 d.route = 'FORGOTTEN' AND d.candidate - 'messages' <> '{}')
         ) AS r (what, broken)
@@ -102,35 +106,52 @@ _QUOTED: Final[LiteralString] = """
     LIMIT $4
 """
 
-# What was received before, and has the same text; or came after it, of the same slot or turn.
+# What was received before, and has the same text; or came after it, of the same slot or turn. Found by its hashes and
+# turns, not by comparing each memory with each tombstone.
 _BACK: Final[LiteralString] = """
     WITH buried AS MATERIALIZED (
-        SELECT o.app, o.owner, t.owner_key, t.id, t.received_before, t.text_hashes, t.slot_hashes, t.turn_ids, t.at,
-            a.forget_key
-        FROM owner AS o JOIN tombstone AS t ON t.owner_key = o.owner_key JOIN app AS a ON a.app = o.app
+        SELECT t.owner_key, t.id, t.received_before, t.text_hashes, t.slot_hashes, t.turn_ids, t.at
+        FROM owner AS o JOIN tombstone AS t ON t.owner_key = o.owner_key
         WHERE o.owner_key > $1 AND o.owner_key <= $2 AND ($3::text IS NULL OR o.app = $3)
+    ), trace AS MATERIALIZED (
+        SELECT b.owner_key, b.id, b.received_before, '-infinity'::timestamptz AS after, u.hash,
+            'a memory says what was forgotten' AS what
+        FROM buried AS b CROSS JOIN unnest(b.text_hashes) AS u (hash)
+        UNION ALL
+        SELECT b.owner_key, b.id, b.received_before, b.at, u.hash,
+            'a memory of what was forgotten came back by its subject'
+        FROM buried AS b CROSS JOIN unnest(b.slot_hashes) AS u (hash)
+    ), remembered AS MATERIALIZED (
+        SELECT m.owner_key, m.id, m.recorded_at, greatest(m.received_at, m.last_received_at) AS received_at, h.hash
+        FROM owner AS o JOIN app AS a ON a.app = o.app JOIN memory AS m ON m.owner_key = o.owner_key
+            CROSS JOIN LATERAL (VALUES
+                (sha256(a.forget_key || m.content_hash)),
+                (sha256(a.forget_key || convert_to(m.subject || chr(31) || m.attribute, 'UTF8')))
+            ) AS h (hash)
+        WHERE o.owner_key > $1 AND o.owner_key <= $2 AND ($3::text IS NULL OR o.app = $3)
+            AND o.owner_key IN (SELECT b.owner_key FROM buried AS b) AND m.state <> 'FORGOTTEN' AND h.hash IS NOT NULL
+    ), back AS (
+        SELECT t.owner_key, m.id, t.id AS tombstone, m.received_at, t.what
+        FROM trace AS t JOIN remembered AS m ON m.owner_key = t.owner_key AND m.hash = t.hash
+        WHERE m.received_at < t.received_before AND m.recorded_at > t.after
+        UNION
+        SELECT b.owner_key, m.id, b.id, greatest(m.received_at, m.last_received_at),
+            'a memory of what was forgotten came back by its turn'
+        FROM buried AS b CROSS JOIN unnest(b.turn_ids) AS u (turn_id)
+            JOIN memory_source AS s ON s.owner_key = b.owner_key AND s.turn_id = u.turn_id
+            JOIN memory AS m ON m.owner_key = s.owner_key AND m.id = s.memory_id
+        WHERE m.state <> 'FORGOTTEN' AND greatest(m.received_at, m.last_received_at) < b.received_before
+            AND m.recorded_at > b.at
     )
-    SELECT count(*) OVER () AS found, b.app, b.owner, r.what,
-        jsonb_build_object('memory', m.id, 'tombstone', b.id, 'received_at', m.received_at) AS evidence
-    FROM buried AS b
-        JOIN memory AS m ON m.owner_key = b.owner_key AND m.state <> 'FORGOTTEN'
-            AND greatest(m.received_at, m.last_received_at) < b.received_before
-        CROSS JOIN LATERAL (VALUES
-            ('a memory says what was forgotten', sha256(b.forget_key || m.content_hash) = ANY (b.text_hashes)),
-            ('a memory of what was forgotten came back by its subject', m.recorded_at > b.at
-                AND sha256(b.forget_key || convert_to(m.subject || chr(31) || m.attribute, 'UTF8'))
-                    = ANY (b.slot_hashes)),
-            ('a memory of what was forgotten came back by its turn', m.recorded_at > b.at AND EXISTS (
-                SELECT 1
-                FROM memory_source AS s
-                WHERE s.owner_key = m.owner_key AND s.memory_id = m.id AND s.turn_id = ANY (b.turn_ids)))
-        ) AS r (what, broken)
-    WHERE r.broken
-    ORDER BY m.owner_key, m.id
+    SELECT count(*) OVER () AS found, o.app, o.owner, k.what,
+        jsonb_build_object('memory', k.id, 'tombstone', k.tombstone, 'received_at', k.received_at) AS evidence
+    FROM back AS k JOIN owner AS o ON o.owner_key = k.owner_key
+    ORDER BY k.owner_key, k.id
     LIMIT $4
 """
 
-# A turn that said it, as the log had it then: the words are gone, and all that came beside them.
+# A turn that said it, as the log had it then: words are gone, and all that came beside them. Which words is not known
+# any more; `words` looks for the text itself.
 _SAID: Final[LiteralString] = """
     WITH said AS (
         SELECT o.app, o.owner, t.owner_key, u.turn_id, max(t.at) AS at

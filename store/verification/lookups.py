@@ -1,6 +1,6 @@
 """What a reader of the topics asks the store: what became of turns, and what the history says of changes."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, LiteralString
@@ -11,6 +11,7 @@ from store.database import Database
 from store.outbox import change_of
 
 PAGE: Final = 2_000
+_LEDGER_PAGE: Final = 20_000
 
 # The turns of some records that are neither settled nor set aside, and those that are settled by another record with
 # other messages. A turn is read again only where its first reading was over when the run was begun, and all that it
@@ -86,13 +87,14 @@ _HEADS: Final[LiteralString] = """
     ORDER BY o.owner_key
 """
 
-# What has no pointer among those that wait. $1 owner key, $2 seq, $3 seq
+# What has no pointer among those that wait. $1 owner key, $2 seq, $3 seq, $4 how many
 _HOLES: Final[LiteralString] = """
     SELECT c.seq
     FROM change AS c
     WHERE c.owner_key = $1 AND c.seq BETWEEN $2 AND $3
         AND NOT EXISTS (SELECT 1 FROM outbox AS b WHERE b.owner_key = c.owner_key AND b.seq = c.seq)
     ORDER BY c.seq
+    LIMIT $4
 """
 
 # $1 apps, $2 owners, $3 seqs
@@ -119,8 +121,32 @@ _SINCE: Final[LiteralString] = """
     WHERE c.owner_key = $1 AND c.seq BETWEEN $2 AND $3 AND ($4::timestamptz IS NULL OR c.at >= $4)
 """
 
-# $1 topics
-_OTHER_TOPICS: Final[LiteralString] = "SELECT EXISTS (SELECT 1 FROM ledger AS l WHERE l.topic <> ALL ($1::text[]))"
+# Where the turns of a page of the ledger stood, how far each partition goes among them, and where the page ends.
+# $1 owner key, $2 turn id and $3 run of the last row of the page before, $4 how many
+_PLACES: Final[LiteralString] = """
+    WITH page AS MATERIALIZED (
+        SELECT l.owner_key, l.turn_id, l.run, l.topic, l."partition", l."offset"
+        FROM ledger AS l
+        WHERE (l.owner_key, l.turn_id, l.run) > ($1, $2, $3)
+        ORDER BY l.owner_key, l.turn_id, l.run
+        LIMIT $4
+    )
+    SELECT p.topic, p."partition", max(p."offset") AS "offset", last.owner_key, last.turn_id, last.run
+    FROM page AS p CROSS JOIN (
+        SELECT owner_key, turn_id, run FROM page ORDER BY owner_key DESC, turn_id DESC, run DESC LIMIT 1
+    ) AS last
+    GROUP BY p.topic, p."partition", last.owner_key, last.turn_id, last.run
+"""
+
+# Of which of some places, or later ones of their partition, something was set aside.
+# $1 topic, $2 partitions, $3 offsets
+_PARKED_FROM: Final[LiteralString] = """
+    SELECT g."partition"
+    FROM unnest($2::integer[], $3::bigint[]) AS g ("partition", "offset")
+    WHERE EXISTS (
+        SELECT 1 FROM parked AS p WHERE p.topic = $1 AND p."partition" = g."partition" AND p."offset" >= g."offset"
+    )
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,8 +192,10 @@ class Told:
 class TopicLookups:
     """For the role `mnemo_operator`. Every method raises StoreUnavailable."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, *, page: int = PAGE, ledger_page: int = _LEDGER_PAGE) -> None:
         self._database = database
+        self._page = page
+        self._ledger_page = ledger_page
 
     async def open_readings(self, readings: Sequence[Reading]) -> dict[int, bool]:
         """Those (by their place in what is given) that are neither settled nor set aside; True where the turn is, by
@@ -199,7 +227,7 @@ class TopicLookups:
         owner_key, turn_id = -(2**63), ""
         while True:
             async with self._database.across() as connection:
-                rows = await connection.fetch(_PENDING, owner_key, turn_id, app, PAGE)
+                rows = await connection.fetch(_PENDING, owner_key, turn_id, app, self._page)
             if not rows:
                 return
             yield [
@@ -228,7 +256,7 @@ class TopicLookups:
         owner_key = -(2**63)
         while True:
             async with self._database.across() as connection:
-                rows = await connection.fetch(_HEADS, owner_key, app, PAGE)
+                rows = await connection.fetch(_HEADS, owner_key, app, self._page)
             if not rows:
                 return
             yield [
@@ -237,11 +265,15 @@ class TopicLookups:
             ]
             owner_key = rows[-1]["owner_key"]
 
-    async def holes(self, head: Head) -> list[int]:
-        """The changes behind the first that waits that do not wait."""
-        async with self._database.across() as connection:
-            rows = await connection.fetch(_HOLES, head.owner_key, head.waiting_from, head.seq)
-        return [row["seq"] for row in rows]
+    async def holes(self, head: Head) -> AsyncIterator[list[int]]:
+        """The changes behind the first that waits that do not wait, page by page."""
+        since = head.waiting_from
+        while since is not None:
+            async with self._database.across() as connection:
+                rows = await connection.fetch(_HOLES, head.owner_key, since, head.seq, self._page)
+            if rows:
+                yield [row["seq"] for row in rows]
+            since = rows[-1]["seq"] + 1 if len(rows) == self._page else None
 
     async def changes(self, keys: Sequence[tuple[Owner, int]]) -> dict[int, Told]:
         """The changes of owners by their seq, as they are now; by their place in what is given."""
@@ -261,7 +293,32 @@ class TopicLookups:
         return (0, 0, 0) if row is None else (row["changes"], row["first"] or 0, row["last"] or 0)
 
     async def has_other_topics(self, topics: Sequence[str]) -> bool:
-        """Whether turns came from topics other than these: the prefix was switched once."""
+        """Whether turns came from topics other than these: the prefix was switched once. May look through the whole
+        ledger."""
+        async for places in self._places():
+            if any(topic not in topics for topic, _ in places):
+                return True
+        return False
+
+    async def known_from(self, topic: str, offsets: Mapping[int, int]) -> set[int]:
+        """The partitions of which a turn from that offset on is in the ledger, or something was set aside. May look
+        through the whole ledger."""
         async with self._database.across() as connection:
-            found: bool = await connection.fetchval(_OTHER_TOPICS, list(topics))
-        return found
+            rows = await connection.fetch(_PARKED_FROM, topic, list(offsets), list(offsets.values()))
+        known: set[int] = {row["partition"] for row in rows}
+        async for places in self._places():
+            if known >= offsets.keys():
+                break
+            known |= {n for n, offset in offsets.items() if places.get((topic, n), -1) >= offset}
+        return known
+
+    async def _places(self) -> AsyncIterator[dict[tuple[str, int], int]]:
+        """By topic and partition the highest offset, of a page of the ledger after the other."""
+        last = (-(2**63), "", 0)
+        while True:
+            async with self._database.across() as connection:
+                rows = await connection.fetch(_PLACES, *last, self._ledger_page)
+            if not rows:
+                return
+            yield {(row["topic"], row["partition"]): row["offset"] for row in rows}
+            last = (rows[0]["owner_key"], rows[0]["turn_id"], rows[0]["run"])

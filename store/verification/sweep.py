@@ -1,7 +1,7 @@
 """The store against itself: batch by batch of owners, each batch in one snapshot.
 
 Nothing is locked and nothing is written: what runs meanwhile is seen as it was before a transaction or as it is after.
-A batch is a range of owner keys with a bounded number of changes, so that no statement and no snapshot is long; only an
+A batch is a range of owner keys with a bounded number of rows, so that no statement and no snapshot is long; only an
 owner with more than that is a batch of its own.
 """
 
@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Final, LiteralString
 from uuid import UUID
 
 from store.database import Database
-from store.verification import chains, fading, forgotten, history, memories, turns, walls
+from store.verification import chains, fading, forgotten, history, memories, turns, walls, words
 from store.verification.checks import Check
-from store.verification.findings import CHAINS, WALLS, Evidence, Finding, Findings
+from store.verification.findings import CHAINS, FORGOTTEN, WALLS, Evidence, Finding, Findings
 
 if TYPE_CHECKING:
     from store.database import Connection
@@ -29,7 +29,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     *forgotten.CHECKS,
 )
 
-BATCH_CHANGES: Final = 20_000
+BATCH_ROWS: Final = 20_000
 BATCH_OWNERS: Final = 2_000
 STATEMENT_SECONDS: Final = 600.0
 """For the connection: one owner may hold more than a batch should."""
@@ -37,17 +37,27 @@ _LEAST: Final = -(2**63)
 _MOST: Final = 2**63 - 1
 _LINKS_AT_ONCE: Final = 1_000
 
-# The next owners, as many as have the changes of a batch together; one at least.
-# $1 owner key, $2 owners, $3 changes
+# The next owners, one after the other until they have the rows of a batch together; one at least. Changes are counted
+# by the owner's seq, turns and decisions by an index, and no further than matters: small talk changes nothing, and has
+# a row in the ledger for each turn.
+# $1 owner key, $2 owners, $3 rows
 _NEXT: Final[LiteralString] = """
-    SELECT count(*) AS owners, max(n.owner_key) AS last,
-        max(n.owner_key) IS NOT DISTINCT FROM (SELECT max(owner_key) FROM owner) AS is_last
-    FROM (
-        SELECT o.owner_key, coalesce(sum(o.seq + 10) OVER (
-            ORDER BY o.owner_key ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS before
-        FROM (SELECT owner_key, seq FROM owner WHERE owner_key > $1 ORDER BY owner_key LIMIT $2) AS o
-    ) AS n
-    WHERE n.before < $3
+    WITH RECURSIVE step (owner_key, owners, rows) AS (
+        SELECT $1::bigint, 0, 0::bigint
+        UNION ALL
+        SELECT n.owner_key, s.owners + 1, s.rows + n.seq + 10
+            + (SELECT count(*) FROM (
+                SELECT 1 FROM ledger AS l WHERE l.owner_key = n.owner_key LIMIT $3::bigint) AS l)
+            + (SELECT count(*) FROM (
+                SELECT 1 FROM decision AS d WHERE d.owner_key = n.owner_key LIMIT $3::bigint) AS d)
+        FROM step AS s CROSS JOIN LATERAL (
+            SELECT o.owner_key, o.seq FROM owner AS o WHERE o.owner_key > s.owner_key ORDER BY o.owner_key LIMIT 1
+        ) AS n
+        WHERE s.owners < $2 AND s.rows < $3::bigint
+    )
+    SELECT max(s.owners) AS owners, max(s.owner_key) AS last,
+        NOT EXISTS (SELECT 1 FROM owner AS o WHERE o.owner_key > max(s.owner_key)) AS is_last
+    FROM step AS s
 """
 
 _ALL_OWNERS: Final[LiteralString] = "SELECT count(*) FROM owner"
@@ -89,12 +99,14 @@ class StoreSweep:
         app: str | None = None,
         progress: Progress = lambda _: None,
         batch_owners: int = BATCH_OWNERS,
+        batch_rows: int = BATCH_ROWS,
     ) -> None:
         self._database = database
         self._findings = findings
         self._app = app
         self._progress = progress
         self._batch_owners = batch_owners
+        self._batch_rows = batch_rows
         self._checks = [check for check in CHECKS if check.invariant in findings]
         self._tables: list[tuple[str, str, str]] = []
 
@@ -109,7 +121,7 @@ class StoreSweep:
         after, done = _LEAST, 0
         while after < _MOST:
             async with snapshot(self._database) as connection:
-                following = await connection.fetchrow(_NEXT, after, self._batch_owners, BATCH_CHANGES)
+                following = await connection.fetchrow(_NEXT, after, self._batch_owners, self._batch_rows)
                 assert following is not None
                 # The last batch goes on to the end of all keys: a row may name an owner that is not there.
                 batch = _Range(after, _MOST if following["is_last"] else following["last"], self._app)
@@ -125,6 +137,9 @@ class StoreSweep:
                 await _find(connection, finding, statement, batch)
         if CHAINS in self._findings:
             await self._walk(connection, batch)
+        if FORGOTTEN in self._findings:
+            async for evidence in words.left(connection, batch.after, batch.last, batch.app):
+                self._findings[FORGOTTEN].found([evidence])
         if WALLS in self._findings:
             finding = self._findings[WALLS]
             for _, compares, counts in self._tables:

@@ -139,18 +139,29 @@ _VISIBLE: Final[LiteralString] = """
     ORDER BY c.relname
 """
 
-# Some owners of some apps. $1 apps, $2 owners of each, $3 an app that must be among them, or NULL
+# Some owners of some apps that have any: those with the longest history of the first ones.
+# $1 apps, $2 owners of each, $3 an app that must be among them, or NULL, $4 owners to choose from
 _SAMPLE: Final[LiteralString] = """
     SELECT a.app, o.owner_key
-    FROM (SELECT a.app FROM app AS a ORDER BY a.app = $3 DESC NULLS LAST, a.app LIMIT $1) AS a
+    FROM (
+            SELECT a.app
+            FROM app AS a
+            WHERE EXISTS (SELECT 1 FROM owner AS o WHERE o.app = a.app)
+            ORDER BY a.app = $3 DESC NULLS LAST, a.app
+            LIMIT $1
+        ) AS a
         CROSS JOIN LATERAL (
-            SELECT o.owner_key FROM owner AS o WHERE o.app = a.app ORDER BY o.owner LIMIT $2
+            SELECT o.owner_key
+            FROM (SELECT owner_key, seq FROM owner WHERE app = a.app ORDER BY owner LIMIT $4) AS o
+            ORDER BY o.seq DESC, o.owner_key
+            LIMIT $2
         ) AS o
     ORDER BY a.app, o.owner_key
 """
 
 _APPS: Final = 5
 _OWNERS: Final = 20
+_CHOICE: Final = 1_000
 _NOBODY: Final = "nobody.of-this-name"
 """An app that nobody has: who enters it sees nothing at all."""
 
@@ -177,9 +188,9 @@ async def tables(connection: "Connection | DirectConnection") -> list[tuple[str,
     return [(row["name"], row["compares"], row["counts"]) for row in await connection.fetch(_ROWS)]
 
 
-async def sample(connection: "Connection", app: str | None) -> list[tuple[str, int]]:
+async def sample(connection: "Connection | DirectConnection", app: str | None) -> list[tuple[str, int]]:
     """Some owners by their keys, with their apps; those of `app` among them."""
-    return [(row["app"], row["owner_key"]) for row in await connection.fetch(_SAMPLE, _APPS, _OWNERS, app)]
+    return [(row["app"], row["owner_key"]) for row in await connection.fetch(_SAMPLE, _APPS, _OWNERS, app, _CHOICE)]
 
 
 async def probed(database: Database, role: Inner, owners: Sequence[tuple[str, int]]) -> tuple[int, list[Evidence]]:
@@ -187,6 +198,8 @@ async def probed(database: Database, role: Inner, owners: Sequence[tuple[str, in
     nobody has, and in each app for the rows of the others."""
     looks, seen = 0, []
     everybody = [owner_key for _, owner_key in owners]
+    if not everybody:
+        return 0, []
     async with database.across() as connection:
         statements = await connection.fetch(_VISIBLE)
         for statement in statements:
@@ -196,6 +209,8 @@ async def probed(database: Database, role: Inner, owners: Sequence[tuple[str, in
                 seen.append(_leak(role, statement["name"], None, row["app"], row["owner_key"]))
     for app in dict.fromkeys([_NOBODY, *(app for app, _ in owners)]):
         others = [owner_key for other, owner_key in owners if other != app]
+        if not others:
+            continue
         async with database.app(app) as connection:
             for statement in statements:
                 looks += 1

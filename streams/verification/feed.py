@@ -2,7 +2,8 @@
 
 First the store is asked how far each owner's history goes and what of it waits in the outbox; only then where the topic
 ends. So what does not wait was out before, and lies below that end. What the topic has lost by its retention is not
-looked for: changes older than the oldest record that a partition still has.
+looked for: changes older than the oldest record that a partition still has. What comes first there may be the late
+duplicate of a change that is long gone, so neither is a number missed that was given before.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,6 +29,18 @@ _CLOCKS: Final = timedelta(minutes=5)
 """By how much the clocks of Postgres and of the workers may differ."""
 _SCRUBBED: Final = ("session", "content", "data", "tags", "type", "subject", "attribute", "retiredReason", "sources")
 """What a change loses when its memory is forgotten after it was published."""
+_FIELDS: Final[Mapping[str, frozenset[str]]] = {
+    name: frozenset(fields.split())
+    for name, fields in {
+        "": "seq app owner kind at memory cause decision",
+        "memory": "id owner session content data tags type category importance confidence pinned state strength subject"
+        " attribute validFrom validTo recordedAt retiredAt retiredReason supersedes supersededBy accessCount accessedAt"
+        " confirmedAt confirmations expiresAt fadesAt etag sources restates",
+        "sources": "turnId messageIndex role saidAt",
+        "cause": "kind id",
+    }.items()
+}
+"""What every record of v1 tells of. A field that is added one day does not belong here: older records lack it."""
 
 
 class FeedCheck:
@@ -55,15 +68,19 @@ class FeedCheck:
         self._spans: dict[int, Span] = {}
         self._oldest: dict[int, datetime] = {}
         """By partition, when its oldest record was sent."""
+        self._switched: bool | None = None
+        """Whether the prefix of the topics was switched once; None: not asked yet."""
 
     async def run(self) -> None:
         """Raises BrokerUnavailable, StoreUnavailable."""
+        self._finding.checked["records"] += 0
         async for heads in self._store.heads(self._app):
             self._notebook.expect(heads)
             self._finding.waiting += sum(head.waiting for head in heads)
             for head in heads:
                 if head.has_holes:
-                    self._notebook.expect_each(head.owner, await self._store.holes(head))
+                    async for seqs in self._store.holes(head):
+                        self._notebook.expect_each(head.owner, seqs)
         self._spans = await self._log.spans(self._topic)
         total, read = sum(span.end - span.begin for span in self._spans.values()), 0
         async for records in self._log.read(self._topic, self._spans):
@@ -85,7 +102,7 @@ class FeedCheck:
             if self._app is None or owner.app == self._app:
                 shown.append((record, owner, value))
         self._finding.checked["records"] += len(shown)
-        self._in_order(shown)
+        await self._in_order(shown)
         told = await self._store.changes([(owner, value["seq"]) for _, owner, value in shown])
         for n, (record, owner, value) in enumerate(shown):
             if record.key != partition_key(*owner):
@@ -95,7 +112,7 @@ class FeedCheck:
             elif not _agree(record.value or b"", value, told[n]):
                 self._broken("a record says another thing than the history", record, owner, value["seq"])
 
-    def _in_order(self, shown: Sequence[tuple[Record, Owner, dict[str, Any]]]) -> None:
+    async def _in_order(self, shown: Sequence[tuple[Record, Owner, dict[str, Any]]]) -> None:
         """Each owner's changes appear for the first time one after the other, on one partition."""
         states: dict[Owner, FeedState] = {}
         for record, owner, value in shown:
@@ -104,33 +121,44 @@ class FeedCheck:
             if state.partition is not None and state.partition != record.partition:
                 self._broken("an owner's changes lie on two partitions", record, owner, seq)
             first, last = seq if state.first is None else state.first, seq if state.last is None else state.last
-            if seq > last + 1:
+            if seq > last + 1 and not await self._long_gone(state, record.partition, last + 1, seq - 1):
                 self._broken("a change comes before an earlier one", record, owner, seq, after=last)
             elif seq < first and self._spans[record.partition].begin == 0:
                 self._broken("a change comes after a later one", record, owner, seq, after=first)
             states[owner] = state._replace(first=min(first, seq), last=max(last, seq), partition=record.partition)
         self._notebook.note_seen(states.values())
 
+    async def _long_gone(self, state: FeedState, partition: int, first: int, last: int) -> bool:
+        """Whether all of these may have gone with the topic's retention. An owner who came meanwhile is not judged."""
+        if self._spans[partition].begin == 0:
+            return False
+        if state.owner_key is None:
+            return True
+        since = self._oldest[partition] + _CLOCKS
+        changes, _, _ = await self._store.made_since(state.owner_key, first, last, since)
+        return changes == 0
+
     async def _tell_unpublished(self) -> None:
         """What is out of the outbox, and was never on the topic."""
-        switched = await self._store.has_other_topics(self._prefix_topics)
         for page in self._notebook.unpublished(_PAGE):
             for state in page:
                 if state.first is not None and state.first > 1:
-                    await self._missing(state, 1, state.first - 1, switched=switched)
+                    await self._missing(state, 1, state.first - 1)
                 if (state.last or 0) < state.published_to:
-                    await self._missing(state, (state.last or 0) + 1, state.published_to, switched=switched)
+                    await self._missing(state, (state.last or 0) + 1, state.published_to)
         for holes in self._notebook.holes(_PAGE):
             for state, seq in holes:
-                await self._missing(state, seq, seq, switched=switched)
+                await self._missing(state, seq, seq)
 
-    async def _missing(self, state: FeedState, first: int, last: int, *, switched: bool) -> None:
+    async def _missing(self, state: FeedState, first: int, last: int) -> None:
         assert state.owner_key is not None
         partition = state.partition
         if partition is None:
             partition = partition_of(partition_key(*state.owner), list(self._spans))
+        if self._switched is None:
+            self._switched = await self._store.has_other_topics(self._prefix_topics)
         since = None
-        if switched or self._spans[partition].begin > 0:
+        if self._switched or self._spans[partition].begin > 0:
             oldest = self._oldest.get(partition)
             if oldest is None:
                 return
@@ -169,10 +197,30 @@ def _agree(value: bytes, change: dict[str, Any], told: Told) -> bool:
     ours = change_value(told.change)
     if value == ours:
         return True
-    ours_decoded = msgspec.json.decode(ours)
-    if not told.forgotten:
-        return bool(_comparable(change) == _comparable(ours_decoded))
-    return bool(_scrubbed(_comparable(change)) == _scrubbed(_comparable(ours_decoded)))
+    return same_story(change, msgspec.json.decode(ours), forgotten=told.forgotten)
+
+
+def same_story(said: dict[str, Any], ours: dict[str, Any], *, forgotten: bool) -> bool:
+    """Whether `said` tells what `ours` does, in the fields that there were when it was written."""
+    compared = [_comparable(said), _comparable(_known_to(said, ours))]
+    if forgotten:
+        compared = [_scrubbed(each) for each in compared]
+    return bool(compared[0] == compared[1])
+
+
+def _known_to(said: Any, ours: Any, name: str = "") -> Any:
+    """`ours` without the fields that `said` lacks and that came to the schema later."""
+    if name not in _FIELDS:
+        return ours
+    if isinstance(said, list) and isinstance(ours, list):
+        return [_known_to(*pair, name) for pair in zip(said, ours, strict=False)] + ours[len(said) :]
+    if not isinstance(said, dict) or not isinstance(ours, dict):
+        return ours
+    return {
+        field: _known_to(said.get(field), value, field)
+        for field, value in ours.items()
+        if field in said or field in _FIELDS[name]
+    }
 
 
 def _comparable(change: dict[str, Any]) -> dict[str, Any]:

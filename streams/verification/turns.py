@@ -53,6 +53,7 @@ class TurnsCheck:
 
     async def run(self) -> None:
         """Raises BrokerUnavailable, StoreUnavailable."""
+        self._finding.checked["records"] += 0
         reconciled = await self._log.committed(f"{self._group}-reconcile", self._candidates)
         extracted = await self._log.committed(f"{self._group}-extract", self._turns)
         async for page in self._store.pending(self._app):
@@ -63,6 +64,7 @@ class TurnsCheck:
         turns, windows = await self._log.spans(self._turns), await self._log.spans(self._candidates)
         self._deleted(self._turns, extracted, turns)
         self._deleted(self._candidates, reconciled, windows)
+        await self._deleted_unseen({n: span for n, span in turns.items() if n not in extracted and span.begin > 0})
         await self._read_turns(turns, extracted)
         if self._notebook.unsettled():
             await self._read_windows(windows, reconciled)
@@ -78,6 +80,20 @@ class TurnsCheck:
             for number, span in sorted(spans.items())
             if number in committed and committed[number] < span.begin
         )
+
+    async def _deleted_unseen(self, spans: Mapping[int, Span]) -> None:
+        """The same where the group has no offset: Kafka lets go of it when nobody was in the group for some days. The
+        last record that is gone, or one after it, must be known by its place then. What the windows brought is pending
+        in the log of turns, and missed there."""
+        if spans:
+            known = await self._store.known_from(self._turns, {n: span.begin - 1 for n, span in spans.items()})
+            self._finding.found(
+                Evidence(
+                    "records were deleted, and the last of them is neither stored nor parked",
+                    {"topic": self._turns, "partition": number, "to": spans[number].begin - 1},
+                )
+                for number in sorted(spans.keys() - known)
+            )
 
     async def _read_turns(self, spans: Mapping[int, Span], extracted: Mapping[int, int]) -> None:
         total = sum(span.end - span.begin for span in spans.values())

@@ -32,8 +32,9 @@ from store.turns import TurnRepository
 from store.verification import INNER_ROLES, INVARIANTS, Findings, StoreSweep, check_walls
 from store.verification.chains import cycles
 from store.verification.findings import CHAINS, FEED, LIVE, WALLS
+from store.verification.lookups import Head, TopicLookups
 from store.verification.sweep import BATCH_OWNERS
-from store.verification.walls import standing
+from store.verification.walls import sample, standing
 from tests import services
 from tests.fakes.values import (
     NOON,
@@ -244,6 +245,55 @@ async def test_batches_find_what_one_look_finds(inside: Admin) -> None:
     findings = await swept(inside, batch_owners=1)
     assert findings[FEED].broken == 8
     assert findings[LIVE].checked == {"memories": 9}
+
+
+_SMALL_TALK = """
+    INSERT INTO owner (app, owner) SELECT 'acme', 'quiet/' || n FROM generate_series(1, 6) AS n;
+    INSERT INTO ledger (owner_key, turn_id, app, outcome, topic, "partition", "offset", received_at)
+    SELECT o.owner_key, 's-' || n, o.app, 'STORED', 'mnemo.turns.v1', 3, n, now()
+    FROM owner AS o CROSS JOIN generate_series(1, 40) AS n WHERE o.owner LIKE 'quiet/%'
+"""
+
+
+async def test_owners_of_small_talk_fill_a_batch_too(inside: Admin) -> None:
+    """They have turns, and no change."""
+    await inside.execute(_SMALL_TALK)
+    said: list[str] = []
+    findings = Findings(INVARIANTS, limit=10)
+    await StoreSweep(_Inside(inside), findings, progress=said.append, batch_rows=100).run()
+    done = [int(line.split()[-4]) for line in said]
+    assert done[-1] == 8
+    assert max(after - before for before, after in zip([0, *done], done, strict=False)) == 3
+    assert findings[LIVE].checked == {"memories": 9}
+
+
+async def test_what_a_reader_of_the_topics_asks_of_the_ledger_comes_page_by_page(inside: Admin) -> None:
+    await inside.execute(_SMALL_TALK)
+    lookups = TopicLookups(_Inside(inside), ledger_page=7)
+    assert await lookups.known_from("mnemo.turns.v1", {0: 5, 3: 40}) == {0, 3}
+    assert await lookups.known_from("mnemo.turns.v1", {3: 41, 4: 0}) == set()
+    await inside.execute(
+        'INSERT INTO parked (topic, "partition", "offset", stage, reason, detail, attempts)'
+        " VALUES ('mnemo.turns.v1', 4, 9, 'extract', 'INVALID', '', 1)"
+    )
+    assert await lookups.known_from("mnemo.turns.v1", {4: 9}) == {4}
+    assert await lookups.known_from("mnemo.turns.v1", {4: 10}) == set()
+    assert not await lookups.has_other_topics(["mnemo.turns.v1", "mnemo.candidates.v1"])
+    assert await lookups.has_other_topics(["new.turns.v1"])
+
+
+async def test_the_holes_of_a_long_backlog_come_page_by_page(inside: Admin) -> None:
+    owner_key = await inside.fetchval("SELECT owner_key FROM owner WHERE app = 'acme'")
+    await inside.execute("DELETE FROM outbox WHERE seq > 2")
+    head = Head(owner_key, OWNER, 15, 1, 2)
+    pages = [page async for page in TopicLookups(_Inside(inside), page=5).holes(head)]
+    assert [len(page) for page in pages] == [5, 5, 3]
+    assert [seq for page in pages for seq in page] == list(range(3, 16))
+
+
+async def test_only_apps_that_have_owners_are_looked_at(inside: Admin) -> None:
+    await inside.execute("INSERT INTO app (app) SELECT 'a-' || n FROM generate_series(1, 9) AS n")
+    assert {app for app, _ in await sample(inside, "a-1")} == {"acme", "zeta"}
 
 
 async def test_a_hole_in_the_walls_is_found_in_the_catalogue(inside: Admin) -> None:

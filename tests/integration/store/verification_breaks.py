@@ -260,7 +260,44 @@ BREAKS: dict[str, tuple[str, dict[str, set[str]]]] = {
         SET LOCAL mnemo.forgetting = 'on';
         UPDATE turn SET messages = '[{"role": "user", "content": "Heron"}]' WHERE id = 't-heron'
         """,
-        {"forgotten": {"the log of turns still has what was said"}},
+        {
+            "forgotten": {
+                "the log of turns still has what was said",
+                "a message of the log of turns still is what was forgotten",
+            }
+        },
+    ),
+    "the log of turns has it beside what was scrubbed": (
+        """
+        SET LOCAL mnemo.forgetting = 'on';
+        UPDATE turn SET messages = messages || '[{"role": "user", "content": " heron"}]' WHERE id = 't-heron'
+        """,
+        {"forgotten": {"a message of the log of turns still is what was forgotten"}},
+    ),
+    "it is still among what was recalled for another turn": (
+        """
+        SET LOCAL mnemo.forgetting = 'on';
+        UPDATE turn SET recalled = '["Tea", "Heron"]' WHERE id = 't-tea'
+        """,
+        {"forgotten": {"what was recalled for a turn still says it"}},
+    ),
+    "a memory of the turn that was forgotten came back": (
+        "UPDATE tombstone SET turn_ids = turn_ids || '{t-tea}'; " + both(TEA, "recorded_at = '2999-01-01'"),
+        {
+            "forgotten": {
+                "a memory of what was forgotten came back by its turn",
+                "the log of turns still has what was said",
+            }
+        },
+    ),
+    "a decision that came to nothing quotes what was forgotten": (
+        "UPDATE tombstone SET turn_ids = turn_ids || '{t-nothing}'",
+        {
+            "forgotten": {
+                "a decision about a turn that said it still quotes it",
+                "the log of turns still has what was said",
+            }
+        },
     ),
 }
 
@@ -272,6 +309,14 @@ HARMLESS: dict[str, str] = {
     """,
     "the log of turns let go of a turn": "DELETE FROM turn WHERE id = 't-lisbon'",
     "the outbox was trimmed": "DELETE FROM outbox",
+    "what was forgotten is said and recalled again": """
+        SET LOCAL mnemo.forgetting = 'on';
+        UPDATE turn SET recalled = '["Heron"]', recorded_at = '2999-01-01' WHERE id = 't-tea'
+    """,
+    "what was forgotten is a word of a message": """
+        SET LOCAL mnemo.forgetting = 'on';
+        UPDATE turn SET messages = '[{"role": "user", "content": "Heron"}]' WHERE id = 't-tea'
+    """,
     "the topic was made anew, and its offsets began again": """
         UPDATE ledger SET "offset" = 0, received_at = received_at + interval '1 day' WHERE turn_id = 't-restated'
     """,
