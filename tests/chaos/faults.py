@@ -1,6 +1,7 @@
 """What is done to the system. Each kind does its damage, and what it takes back; the driver measures what follows."""
 
 import asyncio
+import contextlib
 import signal
 import time
 from collections.abc import Callable, Mapping
@@ -11,6 +12,7 @@ from typing import Final
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError
 
+from cli.embedded.errors import EmbeddedError
 from cli.embedded.kafka import answers
 from cli.embedded.processes import wait_until
 from runtime.failpoints import Failpoint
@@ -20,6 +22,10 @@ SESSION_SECONDS: Final = 10.0
 """What the group waits for a member that is silent."""
 _LONGEST_REACH_SECONDS: Final = 25.0
 _EMPTY_SECONDS: Final = 30.0
+_LONGEST_AWAY_SECONDS: Final = 10.0
+_NOTICED_SECONDS: Final = 30.0
+_RECOVERY_SECONDS: Final = 60.0
+_NO_SPACE: Final = "No space left"
 _BROKER_SECONDS: Final = 300.0
 
 
@@ -39,9 +45,11 @@ class Injected:
 Inject = Callable[[Machine, Random], Injected]
 
 
-def _some_worker(machine: Machine, random: Random) -> Worker:
-    running = [worker for worker in machine.workers if worker.runs]
-    return random.choice(running or machine.workers)
+def some_worker(machine: Machine, random: Random) -> Worker:
+    """By its place, so that the seed decides: who runs at this moment does not. One that is away is waited for."""
+    place = random.randrange(len(machine.workers))
+    machine.pause(_LONGEST_AWAY_SECONDS, unless=lambda: machine.workers[place].runs)
+    return machine.workers[place]
 
 
 def _outage(machine: Machine, random: Random) -> float:
@@ -51,7 +59,7 @@ def _outage(machine: Machine, random: Random) -> float:
 
 
 def worker_kill(machine: Machine, random: Random) -> Injected:
-    worker = _some_worker(machine, random)
+    worker = some_worker(machine, random)
     worker.expected = True
     worker.away_seconds = random.uniform(0, 5)
     worker.send(signal.SIGKILL)
@@ -59,7 +67,7 @@ def worker_kill(machine: Machine, random: Random) -> Injected:
 
 
 def worker_term(machine: Machine, random: Random) -> Injected:
-    worker = _some_worker(machine, random)
+    worker = some_worker(machine, random)
     worker.away_seconds = random.uniform(0, 5)
     took = machine.terminate(worker)
     return Injected(f"{worker.name} ended in {took:.1f} s, back after {worker.away_seconds:.1f} s")
@@ -85,7 +93,7 @@ def worker_join(machine: Machine, random: Random) -> Injected:
 
 
 def worker_freeze(machine: Machine, random: Random) -> Injected:
-    worker = _some_worker(machine, random)
+    worker = some_worker(machine, random)
     worker.send(signal.SIGSTOP)
     seconds = SESSION_SECONDS + random.uniform(2, 6)
     machine.pause(seconds)
@@ -187,6 +195,36 @@ def postgres_refuse(machine: Machine, random: Random) -> Injected:
     return Injected(f"connections, for {seconds:.1f} s")
 
 
+def _lets_in(machine: Machine) -> bool:
+    with contextlib.suppress(EmbeddedError):
+        machine.postgres.psql("SELECT 1")
+        return True
+    return False
+
+
+def postgres_full(machine: Machine, random: Random) -> Injected:
+    """No byte is free on its disk. It may end of that, and is started again when there is room."""
+    assert machine.disk is not None
+    log = machine.postgres.log
+    before = log.stat().st_size
+    seconds = _outage(machine, random)
+
+    def refused() -> int:
+        with log.open("rb") as lines:
+            lines.seek(before)
+            return lines.read().count(_NO_SPACE.encode())
+
+    machine.disk.fill()
+    machine.pause(_NOTICED_SECONDS, unless=lambda: refused() > 0)
+    machine.pause(seconds)
+    machine.disk.free()
+    wait_until(lambda: not machine.postgres.is_running or _lets_in(machine), _RECOVERY_SECONDS)
+    ended = not machine.postgres.is_running
+    if ended:
+        _start_postgres(machine)
+    return Injected(f"for {seconds:.1f} s, {refused()} times in its log{', which ended it' if ended else ''}")
+
+
 def _model(behaviour: Mapping[str, object]) -> Inject:
     def inject(machine: Machine, random: Random) -> Injected:
         machine.control(**behaviour)
@@ -209,7 +247,7 @@ def model_down(machine: Machine, random: Random) -> Injected:
 def term_without_broker(machine: Machine, random: Random) -> Injected:
     """A worker told to stop while the broker is away: it has to end by itself."""
     machine.kafka.stop()
-    worker = _some_worker(machine, random)
+    worker = some_worker(machine, random)
     took = machine.terminate(worker)
     _start_kafka(machine)
     return Injected(f"{worker.name} ended in {took:.1f} s")
@@ -217,7 +255,7 @@ def term_without_broker(machine: Machine, random: Random) -> Injected:
 
 def term_without_postgres(machine: Machine, random: Random) -> Injected:
     machine.postgres.stop()
-    worker = _some_worker(machine, random)
+    worker = some_worker(machine, random)
     took = machine.terminate(worker)
     _start_postgres(machine)
     return Injected(f"{worker.name} ended in {took:.1f} s")
@@ -285,6 +323,7 @@ KINDS: Final[Mapping[str, Inject]] = {
     "postgres_away": postgres_away,
     "postgres_terminate": postgres_terminate,
     "postgres_refuse": postgres_refuse,
+    "postgres_full": postgres_full,
     "model_down": model_down,
     "model_hang": _model({"mode": "hang"}),
     "model_429": _model({"mode": "error", "status": 429, "retry_after": "1"}),
@@ -294,3 +333,5 @@ KINDS: Final[Mapping[str, Inject]] = {
     "term_without_postgres": term_without_postgres,
     "offset_reset": offset_reset,
 }
+NEED_DISK: Final = frozenset({"postgres_full"})
+"""Kinds for which Postgres needs a file system of its own."""

@@ -6,6 +6,7 @@ import json
 import os
 import queue
 import secrets
+import shutil
 import signal
 import subprocess
 import sys
@@ -22,7 +23,7 @@ from mnemostream.ids import uuid7
 
 from cli.embedded.kafka import KafkaServer
 from cli.embedded.postgres import PostgresServer
-from cli.embedded.processes import choose_ports, spawn
+from cli.embedded.processes import choose_ports, spawn, wait_until
 from processors.keys import RANDOM_BYTES, key_hash, key_prefix, new_key
 from runtime.failpoints import VARIABLE
 from runtime.settings import Settings
@@ -40,6 +41,9 @@ _CLOSE_SECONDS: Final = 4.0
 _SLACK_SECONDS: Final = 4.0
 """For a machine that is busy."""
 _READY_SECONDS: Final = 90.0
+_DISK_BYTES: Final = 4 << 30
+"""Only what is used of it takes memory: the data, and up to a gigabyte of WAL."""
+_FILL_SECONDS: Final = 10.0
 
 
 @dataclass
@@ -84,6 +88,40 @@ class Worker:
 
 
 @dataclass(frozen=True, slots=True)
+class Disk:
+    """A file system in memory that Postgres has for itself, so that it can be full."""
+
+    place: Path
+
+    @classmethod
+    def mounted(cls, place: Path) -> "Disk | None":
+        """None where this user may not mount one."""
+        place.mkdir(mode=0o711, parents=True)
+        mount = ["mount", "-t", "tmpfs", "-o", f"size={_DISK_BYTES},mode=0711", "tmpfs", str(place)]
+        if os.geteuid() != 0 or shutil.which("mount") is None or subprocess.run(mount, capture_output=True).returncode:
+            return None
+        return cls(place)
+
+    def fill(self) -> None:
+        """It shrinks to what is on it. The kernel refuses where something was written meanwhile: once more."""
+        if not wait_until(lambda: self._resize(shutil.disk_usage(self.place).used), _FILL_SECONDS):
+            raise RuntimeError(f"{self.place} could not be filled")
+
+    def free(self) -> None:
+        """As it was made."""
+        if not self._resize(_DISK_BYTES):
+            raise RuntimeError(f"{self.place} could not be made larger")
+
+    def _resize(self, size: int) -> bool:
+        resize = ["mount", "-o", f"remount,size={size}", str(self.place)]
+        return subprocess.run(resize, capture_output=True, check=False).returncode == 0
+
+    def unmount(self) -> None:
+        """Whatever is on it is gone."""
+        subprocess.run(["umount", "-l", str(self.place)], check=True)
+
+
+@dataclass(frozen=True, slots=True)
 class Size:
     """Of a run."""
 
@@ -98,13 +136,21 @@ class Size:
 
 
 class Machine:
-    """Everything in one directory. What is started ends with this process, however it ends."""
+    """Everything in one directory. What is started ends with this process, however it ends.
 
-    def __init__(self, directory: Path, size: Size) -> None:
+    own_disk: Postgres has a file system for itself, where one can be mounted.
+    """
+
+    def __init__(self, directory: Path, size: Size, *, own_disk: bool) -> None:
         self.directory = directory
         self.size = size
         self.kafka = KafkaServer(directory / "kafka", port=0)
-        self.postgres = PostgresServer(directory / "postgres", shared_buffers="128MB")
+        self.disk = Disk.mounted(directory / "disk") if own_disk else None
+        self.postgres = PostgresServer(
+            (self.disk.place if self.disk else directory) / "postgres",
+            shared_buffers="128MB",
+            log=directory / "postgres.log",
+        )
         self.workers: list[Worker] = []
         self.incidents: list[str] = []
         self.restarts: list[str] = []
@@ -252,8 +298,8 @@ class Machine:
         with urllib.request.urlopen(request, timeout=5):
             pass
 
-    def stop(self) -> None:
-        """All of it, at once: what had to be seen was seen."""
+    def stop(self, *, keep: bool) -> None:
+        """All of it, at once: what had to be seen was seen. keep: Postgres's data too, where its disk is taken away."""
         for process in [*(worker.process for worker in self.workers), self._model, self._query]:
             if process is not None:
                 process.kill()
@@ -262,6 +308,10 @@ class Machine:
         self.kafka.stop()
         self.postgres.crash()
         self.postgres.stop()
+        if self.disk is not None:
+            if keep:
+                subprocess.run(["cp", "-a", self.disk.place / "postgres", self.directory], check=True)
+            self.disk.unmount()
 
 
 async def _make_key(dsn: str) -> str:
@@ -325,10 +375,18 @@ class VerifierLink:
         self.events.put(None)
 
     def tell(self, do: str, **fields: Any) -> None:
-        """A command."""
+        """A command. Raises RuntimeError when the verifier is gone."""
         assert self.process.stdin is not None
-        self.process.stdin.write(json.dumps({"do": do, **fields}) + "\n")
-        self.process.stdin.flush()
+        try:
+            self.process.stdin.write(json.dumps({"do": do, **fields}) + "\n")
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            raise RuntimeError(f"the verifier ended with {self.process.wait()}: see verifier.log") from None
+
+    def close(self) -> None:
+        """It ends, whatever it was doing."""
+        self.process.kill()
+        self.process.wait()
 
     def next_event(self, seconds: float) -> dict[str, Any] | None:
         """None when there is none in time. Raises RuntimeError when the verifier is gone."""

@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 from typing import Any, Final, LiteralString, TypeVar
 
@@ -15,7 +16,7 @@ import asyncpg
 from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
 
-from tests.chaos.checks import Change, Effect, Name, Observation, Published
+from tests.chaos.checks import Change, Effect, Name, Observation, Parked, Published
 from tests.chaos.workload import Logged, Place, Turn
 
 _METHOD: Final = "/mnemostream.v1.MemoryService/"
@@ -36,10 +37,9 @@ _TURNS: Final[LiteralString] = (
 _MEMORIES: Final[LiteralString] = """
     SELECT o.owner, m.id::text, m.content, m.state FROM memory AS m JOIN owner AS o USING (owner_key)
 """
-_ADDING: Final[LiteralString] = """
-    SELECT o.owner, d.cause_id, count(*) AS added
+_DECISIONS: Final[LiteralString] = """
+    SELECT o.owner, d.cause_id, count(*) AS made
     FROM decision AS d JOIN owner AS o USING (owner_key)
-    WHERE d.action = 'ADD'
     GROUP BY o.owner, d.cause_id
 """
 _HISTORY: Final[LiteralString] = """
@@ -48,7 +48,7 @@ _HISTORY: Final[LiteralString] = """
     ORDER BY c.owner_key, c.seq
 """
 _OWNERS: Final[LiteralString] = "SELECT owner, seq FROM owner"
-_PARKED: Final[LiteralString] = 'SELECT topic, "partition", "offset", reason, parked_at FROM parked'
+_PARKED: Final[LiteralString] = 'SELECT topic, "partition", "offset", reason FROM parked'
 _SETTLED: Final[LiteralString] = """
     SELECT o.owner, l.turn_id, l."partition", l."offset" FROM ledger AS l JOIN owner AS o USING (owner_key)
 """
@@ -58,7 +58,7 @@ _COUNTS: Final[LiteralString] = """
 _OF_TURNS: Final[LiteralString] = """
     SELECT max(l.decided_at), count(*)
     FROM ledger AS l JOIN owner AS o USING (owner_key)
-    WHERE (o.owner, l.turn_id) IN (SELECT * FROM unnest($1::text[], $2::text[]))
+    WHERE (o.owner, l.turn_id) IN (SELECT * FROM unnest($1::text[], $2::text[])) AND l.outcome = 'STORED'
 """
 
 
@@ -111,7 +111,7 @@ class Rows:
         return names, {Place(row[1], row[2]) for row in parked if row[0].endswith("turns.v1")}
 
     async def all_took_effect(self, names: Sequence[Name]) -> float | None:
-        """When the last of `names` did; None while one has not."""
+        """When the last of `names` was stored; None while one is not, or is parked."""
         [row] = await self.fetch(_OF_TURNS, [owner for owner, _ in names], [turn_id for _, turn_id in names])
         return row[0].timestamp() if row[1] >= len(names) else None
 
@@ -198,10 +198,11 @@ async def _topics(system: System, by_value: Mapping[bytes, Turn], seen: Observat
     seen.candidates = [(window["owner"], turn["id"]) for window in windows for turn in window["turns"]]
     parked = [{name: value.decode() for name, value in record.headers} for record in await read("parked.v1")]
     seen.parked_topic = [
-        (
+        Parked(
             each["mnemo-parked-topic"].removeprefix(system.prefix),
             Place(int(each["mnemo-parked-partition"]), int(each["mnemo-parked-offset"])),
             each["mnemo-parked-reason"],
+            datetime.fromisoformat(each["mnemo-parked-at"]).timestamp(),
         )
         for each in parked
     ]
@@ -231,16 +232,14 @@ async def _tables(rows: Rows, seen: Observation) -> None:
         else:
             dead.append((owner, content, state))
     seen.live, seen.dead = live, dead
-    seen.adding = {(row[0], row[1]): row[2] for row in await rows.fetch(_ADDING)}
+    seen.decisions = {(row[0], row[1]): row[2] for row in await rows.fetch(_DECISIONS)}
     history: dict[str, list[Change]] = defaultdict(list)
     for row in await rows.fetch(_HISTORY):
         history[row[0]].append(Change(*list(row)[1:]))
     seen.history = history
     seen.seqs = {row[0]: row[1] for row in await rows.fetch(_OWNERS)}
     _, _, seen.outbox = await rows.counts()
-    parked = await rows.fetch(_PARKED)
-    seen.parked = {(_topic(row[0]), Place(row[1], row[2])): row[3] for row in parked}
-    seen.parked_at = [row[4].timestamp() for row in parked]
+    seen.parked = {(_topic(row[0]), Place(row[1], row[2])): row[3] for row in await rows.fetch(_PARKED)}
 
 
 def _topic(name: str) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any, Final
 
-from tests.chaos.checks import Fault, Finding, Observation, longest_stall
+from tests.chaos.checks import Fault, Finding, Observation, excused, longest_stall
 from tests.chaos.workload import oracle
 
 _SHOWN: Final = 20
@@ -62,9 +62,10 @@ def _figures(made: Report) -> dict[str, Any]:
     seen, wanted = made.seen, oracle(made.seen.log)
     found = Counter(finding.fault for finding in made.findings)
     outcomes = Counter(effect.outcome for effects in seen.ledger.values() for effect in effects)
+    garbled = [name for name in excused(seen) if seen.turns.get(name, ("", None))[0] == "PARKED"]
     again = sum(count - 1 for count in Counter(seen.candidates).values())
     told = len(seen.feed) - len({(each.owner, each.change.seq) for each in seen.feed})
-    parked_again = len(seen.parked_topic) - len({each[:2] for each in seen.parked_topic})
+    parked_again = len(seen.parked_topic) - len({(each.topic, each.place) for each in seen.parked_topic})
     ended = {name: effects[0].at for name, effects in seen.ledger.items() if effects}
     came: dict[tuple[str, str], float] = {}
     for ack in seen.acknowledged:
@@ -76,6 +77,7 @@ def _figures(made: Report) -> dict[str, Any]:
         "turns acknowledged": len({(ack.owner, ack.turn_id) for ack in seen.acknowledged}),
         "turns stored": outcomes["STORED"],
         "records parked": len(seen.parked),
+        "parked while the model answered garbage": len(garbled),
         "lost": found[Fault.LOST],
         "doubled": found[Fault.DOUBLED],
         "reordered": found[Fault.REORDERED],

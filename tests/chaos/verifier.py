@@ -6,11 +6,12 @@ lines of JSON on stdout. Exit code: 0, or 1 when something was lost, doubled, re
 """
 
 import asyncio
+import contextlib
 import json
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -30,9 +31,18 @@ from tests.chaos.workload import APP, SKEWS, Place, Sending, Turn, Workload, pla
 _AWAY: Final = (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError)
 """What it means that Postgres does not answer now."""
 _PROBE_LOOK_SECONDS: Final = 0.1
+_SETTLE_LOOK_SECONDS: Final = 0.5
 _PAUSE_SECONDS: Final = 0.2
 _REQUEST_MS: Final = 8_000
 _STOP_SECONDS: Final = 5.0
+_SEND_SECONDS: Final = 60.0
+"""What one attempt may take, whatever the client waits for."""
+_LAST_SENDS_SECONDS: Final = 600.0
+"""What the last turns may wait for the broker: longer than any outage and start."""
+_LOOK_SECONDS: Final = 60.0
+_GARBAGE: Final = "model_garbage"
+_GARBAGE_IN_FLIGHT_SECONDS: Final = 5.0
+"""Between the model's last answer of that kind and the parking of the turn that it belongs to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +77,10 @@ class Journal:
             if lines:
                 await asyncio.to_thread(self._write, lines)
 
+    def close(self) -> None:
+        """Nothing is noted from now on."""
+        self._file.close()
+
     def _write(self, lines: Sequence[bytes]) -> None:
         self._file.write(b"".join(lines))
         self._file.flush()
@@ -93,7 +107,8 @@ class Producer:
             client = None
             try:
                 client = await self._open()
-                meta = await client.send_and_wait(self._topic, sending.value, sending.turn.key)
+                async with asyncio.timeout(_SEND_SECONDS):
+                    meta = await client.send_and_wait(self._topic, sending.value, sending.turn.key)
             except (KafkaError, OSError, TimeoutError):
                 self.retries += 1
                 if client is not None and client is self._client:
@@ -159,10 +174,20 @@ class Verifier:
         self._probing: set[asyncio.Task[None]] = set()
 
     async def run(self, commands: asyncio.StreamReader) -> int:
-        """Until the driver has said `finish`, or is gone."""
+        """Until the driver has said `finish`, or is gone. An error of what runs beside it is an error of this."""
         order = planned(self._workload, Random(self._task.seed), turns=self._task.turns, owners=self._task.owners)
-        publishing = asyncio.create_task(self._publish(order))
-        tell({"event": "ready"})
+        with contextlib.closing(self._journal):
+            async with asyncio.TaskGroup() as beside:
+                publishing = beside.create_task(self._publish(order))
+                tell({"event": "ready"})
+                code = await self._obey(commands, beside, publishing)
+                for task in (publishing, *self._probing):
+                    task.cancel()
+        return code
+
+    async def _obey(
+        self, commands: asyncio.StreamReader, beside: asyncio.TaskGroup, publishing: "asyncio.Task[None]"
+    ) -> int:
         while line := await commands.readline():
             command = json.loads(line)
             match command.pop("do"):
@@ -170,7 +195,7 @@ class Verifier:
                     self._recoveries.append(Recovery(**command))
                     self._redelivered += command.get("redelivered", 0)
                 case "probe":
-                    probe = asyncio.create_task(self._probe(self._recoveries[-1]))
+                    probe = beside.create_task(self._probe(self._recoveries[-1]))
                     self._probing.add(probe)
                     probe.add_done_callback(self._probing.discard)
                 case "incident":
@@ -183,17 +208,15 @@ class Verifier:
         return 3
 
     async def _publish(self, order: Sequence[Sending]) -> None:
-        """At a steady rate, whoever is away."""
+        """At a steady rate, whoever is away. Raises TimeoutError when the last ones wait too long."""
         began = asyncio.get_running_loop().time()
-        sent: set[asyncio.Task[None]] = set()
-        for number, sending in enumerate(order):
-            await asyncio.sleep(began + number / self._task.rate - asyncio.get_running_loop().time())
-            task = asyncio.create_task(self._send(sending))
-            sent.add(task)
-            task.add_done_callback(sent.discard)
-            if number % 100 == 0:
-                tell({"event": "progress", "sent": number, "acknowledged": len(self._journal.entries)})
-        await asyncio.gather(*sent)
+        planned_seconds = len(order) / self._task.rate
+        async with asyncio.timeout(planned_seconds + _LAST_SENDS_SECONDS), asyncio.TaskGroup() as sends:
+            for number, sending in enumerate(order):
+                await asyncio.sleep(began + number / self._task.rate - asyncio.get_running_loop().time())
+                sends.create_task(self._send(sending))
+                if number % 100 == 0:
+                    tell({"event": "progress", "sent": number, "acknowledged": len(self._journal.entries)})
         tell({"event": "published", "acknowledged": len(self._journal.entries)})
 
     async def _send(self, sending: Sending) -> None:
@@ -237,11 +260,16 @@ class Verifier:
             probe.cancel()
             self._incidents.append("the system did not recover: a probe had no effect")
         await asyncio.gather(*list(self._probing), return_exceptions=True)
-        settled = await self._settle()
+        settled = await settle(self._missing, self._task.settle_seconds, _SETTLE_LOOK_SECONDS)
         for producer in self._producers:
             await producer.close()
         seen = await observe(self._system, self._workload.by_value, self._rows)
         seen.acknowledged = self._journal.entries
+        seen.garbage = [
+            (each.began_at, each.ended_at + _GARBAGE_IN_FLIGHT_SECONDS)
+            for each in self._recoveries
+            if each.kind == _GARBAGE
+        ]
         await self._rows.close()
         made = Report(
             seed=self._task.seed,
@@ -258,23 +286,6 @@ class Verifier:
         tell({"event": "report", **verdict})
         return 0 if verdict["ok"] else 1
 
-    async def _settle(self) -> float:
-        """Until all has ended and nothing moves, or nothing has moved for too long. Gives the seconds it took."""
-        began = moved = time.monotonic()
-        last: object = None
-        while time.monotonic() - moved < self._task.settle_seconds:
-            try:
-                state = await self._missing()
-            except (*_AWAY, KafkaError):
-                state = (-1, 0, 0)
-            if state == (0, 0, 0):
-                break
-            if state != last:
-                last, moved = state, time.monotonic()
-                tell({"event": "settling", "unsettled": state[0], "outbox": state[1], "lag": state[2]})
-            await asyncio.sleep(0.5)
-        return time.monotonic() - began
-
     async def _missing(self) -> tuple[int, int, int]:
         """Acknowledged turns that have not ended, changes that wait, records that are not committed."""
         effects, parked = await self._rows.settled()
@@ -285,6 +296,28 @@ class Verifier:
             unsettled += not (ended or place in parked)
         _, _, outbox = await self._rows.counts()
         return unsettled, outbox, 0 if unsettled else await lag(self._system)
+
+
+async def settle(missing: Callable[[], Awaitable[tuple[int, int, int]]], seconds: float, pause: float) -> float:
+    """Until nothing is missing, or no less than before for so many seconds. Gives the seconds it took.
+
+    Only less is progress: what goes up and down for ever ends too. pause: between two looks.
+    """
+    began = moved = time.monotonic()
+    least: tuple[int, int, int] | None = None
+    while time.monotonic() - moved < seconds:
+        try:
+            async with asyncio.timeout(_LOOK_SECONDS):
+                state = await missing()
+        except (*_AWAY, KafkaError):
+            state = None
+        if state == (0, 0, 0):
+            break
+        if state is not None and (least is None or state < least):
+            least, moved = state, time.monotonic()
+            tell({"event": "settling", "unsettled": state[0], "outbox": state[1], "lag": state[2]})
+        await asyncio.sleep(pause)
+    return time.monotonic() - began
 
 
 def tell(event: dict[str, Any]) -> None:

@@ -65,6 +65,11 @@ class Turn:
     session: str | None
     text: str | None = None
 
+    @property
+    def memory(self) -> str | None:
+        """What would come of it if it were the first of its id."""
+        return self.said.removeprefix("FACT: ") if self.kind is Kind.REUSED else self.text
+
     def value(self, said_at: datetime) -> bytes:
         """The record, by a producer whose clock shows `said_at`."""
         role = {Kind.UNRULY: "robot", Kind.QUIET: "assistant"}.get(self.kind, "user")
@@ -212,9 +217,8 @@ def oracle(log: Iterable[Logged]) -> Expected:
                 parked_turns[name] = turn.kind.value
         elif name not in first:
             first[name] = logged
-            text = turn.said.removeprefix("FACT: ") if turn.kind is Kind.REUSED else turn.text
-            if text is not None:
-                texts[turn.owner].append((turn.id, text))
+            if turn.memory is not None:
+                texts[turn.owner].append((turn.id, turn.memory))
         elif first[name].turn.said != turn.said:
             parked[logged.place] = Kind.REUSED.value
         else:
