@@ -104,6 +104,7 @@ def entry_json(entry: "ParkedEntry") -> dict[str, Any]:
         "replayedAt": _time(entry.replayed_at),
         "replays": entry.replays,
         "droppedAt": _time(entry.dropped_at),
+        "run": entry.run,
     }
 
 

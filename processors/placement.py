@@ -94,10 +94,14 @@ def placed(statement: Statement, proposal: Proposal, lines: Lines, now: datetime
         reason = f"{proposal.reason}; but it comes late: it was taken back since"
         return Placed(action=Action.NOOP, reason=reason, marked=proposal.marked, said_by=proposal.restates)
     standing = [known for known in proposal.retire if known.state not in REPLACED]
-    faded = next((known for known in standing if _read_before(statement, known)), None)
-    if faded is not None:
-        reason = f"{proposal.reason}; but it is only read again: what is {faded.state.lower()} stays so"
-        return Placed(action=Action.NOOP, reason=reason, marked=proposal.marked, said_by=faded)
+    faded = [known for known in standing if _read_before(statement, known)]
+    if faded:
+        standing = [known for known in standing if known not in faded]
+        if not standing or proposal.restates in faded:
+            reason = f"{proposal.reason}; but it is only read again: what is {faded[0].state.lower()} stays so"
+            return Placed(action=Action.NOOP, reason=reason, marked=proposal.marked, said_by=faded[0])
+        if proposal.retire[0] in faded:  # a merger is made of the first: it would bring that back
+            proposal = replace(proposal, action=Action.DELETE, text=None)
     newer = [known for known in standing if not statement.order > known.last]
     if newer:
         older = [known for known in standing if known not in newer]

@@ -38,22 +38,28 @@ class AcceptedTurn:
     """A turn that keeps the rules, already redacted.
 
     fingerprint: SHA-256 over the messages as they were sent, to tell a retry from another turn with the same id.
+    replay: how often its record had been put back when this copy of it was; 0: as it first came.
     """
 
     turn: Turn
     place: Place
     fingerprint: bytes
+    replay: int = 0
 
 
 class TurnStatus(StrEnum):
     """What the log of turns knows of a turn that arrives."""
 
     NEW = "new"
-    """Written as pending just now (also: a parked turn that is sent again)."""
+    """Written as pending just now (also: a parked turn that was published again, or put back)."""
     PENDING = "pending"
     """Written before, not yet taken effect: a redelivery. Read it again."""
     SETTLED = "settled"
     """It took effect, or was erased: nothing is left to do."""
+    PARKED = "parked"
+    """It was set aside, and its record is only delivered again: it stays so until it is put back."""
+    UNKNOWN = "unknown"
+    """To be read again, but the log never heard of it: park it."""
     REUSED = "reused"
     """The same id with other messages: park what arrived, leave what stands."""
 

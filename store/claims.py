@@ -19,8 +19,8 @@ _LOCK: Final[LiteralString] = """
     FOR NO KEY UPDATE
 """
 
-# The same, and a ledger row for each turn where the version still stands. A turn that was parked becomes stored; what
-# state a turn is in is that of its first reading.
+# The same, and a ledger row for each turn where the version still stands. A turn that was parked becomes stored (a
+# trigger notes that, and the transaction); what state a turn is in is that of its first reading.
 # $1 app, $2 owner, $3 version, $4 run, and for each turn $5 id, $6 topic, $7 partition, $8 offset, $9 received at
 _CLAIM: Final[LiteralString] = """
     WITH me AS MATERIALIZED (
@@ -36,8 +36,7 @@ _CLAIM: Final[LiteralString] = """
         WHERE me.version = $3
         ON CONFLICT (owner_key, turn_id, run) DO UPDATE
         SET outcome = 'STORED', topic = EXCLUDED.topic, "partition" = EXCLUDED."partition",
-            "offset" = EXCLUDED."offset", received_at = EXCLUDED.received_at, decided_at = clock_timestamp(),
-            tx = pg_current_xact_id(), was_parked = true
+            "offset" = EXCLUDED."offset", received_at = EXCLUDED.received_at, decided_at = clock_timestamp()
         WHERE ledger.outcome = 'PARKED'
         RETURNING turn_id
     ), marked AS (

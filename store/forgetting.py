@@ -11,34 +11,40 @@ from store.database import Database
 if TYPE_CHECKING:
     from store.database import Connection
 
-# The memory and all versions of it, before and after, and where it was said again, whatever they say.
+# The memory and all versions of it, before and after, and where it was said again, whatever they say; and every other
+# memory with the text of one of them, told twice as it stands, with its versions. A forgotten one has no hash.
 # $1 app, $2 owner, $3 memory id
 _LINE: Final[LiteralString] = """
     WITH RECURSIVE me AS MATERIALIZED (
         SELECT owner_key FROM owner WHERE app = $1 AND owner = $2
     ), line AS (
-        SELECT m.id, m.supersedes, m.superseded_by, m.restates
+        SELECT m.id, m.supersedes, m.superseded_by, m.restates, m.content_hash
         FROM memory AS m
         WHERE m.app = $1 AND m.owner_key = (SELECT owner_key FROM me) AND m.id = $3 AND m.state <> 'FORGOTTEN'
         UNION
-        SELECT n.id, n.supersedes, n.superseded_by, n.restates
+        SELECT n.id, n.supersedes, n.superseded_by, n.restates, n.content_hash
         FROM line AS l CROSS JOIN LATERAL (
-            SELECT m.id, m.supersedes, m.superseded_by, m.restates
+            SELECT m.id, m.supersedes, m.superseded_by, m.restates, m.content_hash
             FROM memory AS m
             WHERE m.app = $1 AND m.owner_key = (SELECT owner_key FROM me)
                 AND m.id IN (l.supersedes, l.superseded_by, l.restates)
             UNION ALL
-            SELECT m.id, m.supersedes, m.superseded_by, m.restates
+            SELECT m.id, m.supersedes, m.superseded_by, m.restates, m.content_hash
             FROM memory AS m
             WHERE m.app = $1 AND m.owner_key = (SELECT owner_key FROM me) AND m.supersedes = l.id
             UNION ALL
-            SELECT m.id, m.supersedes, m.superseded_by, m.restates
+            SELECT m.id, m.supersedes, m.superseded_by, m.restates, m.content_hash
             FROM memory AS m
             WHERE m.app = $1 AND m.owner_key = (SELECT owner_key FROM me) AND m.superseded_by = l.id
             UNION ALL
-            SELECT m.id, m.supersedes, m.superseded_by, m.restates
+            SELECT m.id, m.supersedes, m.superseded_by, m.restates, m.content_hash
             FROM memory AS m
             WHERE m.app = $1 AND m.owner_key = (SELECT owner_key FROM me) AND m.restates = l.id
+            UNION ALL
+            SELECT m.id, m.supersedes, m.superseded_by, m.restates, m.content_hash
+            FROM memory AS m
+            WHERE m.app = $1 AND m.owner_key = (SELECT owner_key FROM me) AND m.content_hash = l.content_hash
+                AND l.content_hash <> ''
         ) AS n
     )
     SELECT array_agg(id ORDER BY id) FROM line

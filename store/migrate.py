@@ -1,5 +1,8 @@
 """Bringing the schema up to date: numbered SQL, forward only, each step one transaction.
 
+A step whose file begins with `-- outside a transaction` is no transaction: its statements run one by one, and again
+from the first where one of them failed. It is for indexes on large tables, built beside what runs (CONCURRENTLY).
+
 Steps only add, so that the previous version of the code still runs on the schema of the next one.
 """
 
@@ -32,8 +35,21 @@ _MET_AT_A_ROLE: Final = (
     asyncpg.DeadlockDetectedError,
 )
 
-# One lock in the database: two migrations at once take turns, step by step. Held to the end of the transaction.
-_LOCK: Final[LiteralString] = "SELECT pg_advisory_xact_lock(5710290462105821)"
+_OUTSIDE: Final = "-- outside a transaction\n"
+_TURN_SECONDS: Final = 0.1
+_LOCK_ATTEMPTS: Final = 60
+
+# One lock in the database: two migrations at once take turns, step by step. Held to the end of the transaction. Asked
+# for again and again: an index that is built beside what runs waits for every statement that began before it, also for
+# one that waits for this lock. Nor has it the number that earlier versions of this code wait for.
+_TRY_LOCK: Final[LiteralString] = "SELECT pg_try_advisory_xact_lock(5710290462105822)"
+
+# Whoever asks for a table while a step waits for it stands behind that step: so it waits a moment only, then others
+# go first.
+_BRIEFLY: Final[LiteralString] = "SET LOCAL lock_timeout = '2s'"
+
+# While its second connection builds.
+_PATIENTLY: Final[LiteralString] = "SET LOCAL idle_in_transaction_session_timeout = 0"
 
 _BOOK: Final[LiteralString] = """
     CREATE TABLE IF NOT EXISTS schema_migration (
@@ -70,6 +86,16 @@ class Migration:
         """SHA-256 of the SQL, in hex."""
         return hashlib.sha256(self.sql.encode("utf-8")).hexdigest()
 
+    @property
+    def in_transaction(self) -> bool:
+        """Whether the step is one transaction."""
+        return not self.sql.startswith(_OUTSIDE)
+
+    @property
+    def statements(self) -> tuple[str, ...]:
+        """Of a step outside a transaction: each ends at a semicolon that ends a line, or at the end."""
+        return tuple(filter(None, (part.strip() for part in re.split(r";[ \t]*(?:\n|$)", self.sql))))
+
 
 @dataclass(frozen=True, slots=True)
 class MigrationReport:
@@ -105,7 +131,7 @@ async def migrate(dsn: str, migrations: tuple[Migration, ...] | None = None) -> 
     async with _connected(dsn) as connection:
         _require_server(connection)
         applied: list[Migration] = []
-        while (step := await _next_step(connection, steps)) is not None:
+        while (step := await _next_step(connection, steps, dsn)) is not None:
             applied.append(step)
         there = await _read(connection)
     known = {step.version for step in steps}
@@ -133,11 +159,17 @@ async def check(dsn: str) -> None:
 @asynccontextmanager
 async def _connected(dsn: str) -> "AsyncIterator[_Connection]":
     with translated():
-        connection = await asyncpg.connect(dsn, timeout=_CONNECT_SECONDS, statement_cache_size=0)
-        try:
+        async with _opened(dsn) as connection:
             yield connection
-        finally:
-            await connection.close(timeout=_CONNECT_SECONDS)
+
+
+@asynccontextmanager
+async def _opened(dsn: str) -> "AsyncIterator[_Connection]":
+    connection = await asyncpg.connect(dsn, timeout=_CONNECT_SECONDS, statement_cache_size=0)
+    try:
+        yield connection
+    finally:
+        await connection.close(timeout=_CONNECT_SECONDS)
 
 
 def _require_server(connection: "_Connection") -> None:
@@ -161,30 +193,47 @@ def _pending(there: Mapping[int, str], steps: tuple[Migration, ...]) -> tuple[Mi
     return tuple(step for step in steps if step.version not in there)
 
 
-async def _next_step(connection: "_Connection", steps: tuple[Migration, ...]) -> Migration | None:
+async def _next_step(connection: "_Connection", steps: tuple[Migration, ...], dsn: str) -> Migration | None:
     """Apply the first missing step, or say that there is none.
 
     Roles belong to the cluster and an advisory lock to a database: migrations of two databases may meet at a role, and
-    the one that comes second tries again.
+    the one that comes second tries again. So does a step that does not get a table in time.
     """
-    for attempt in range(1, _ATTEMPTS + 1):
+    met = locked = 0
+    while True:
         try:
-            return await _apply_first(connection, steps)
+            return await _apply_first(connection, steps, dsn)
+        except _Busy:
+            await asyncio.sleep(_TURN_SECONDS)
         except _MET_AT_A_ROLE:
-            if attempt == _ATTEMPTS:
+            met += 1
+            if met == _ATTEMPTS:
                 raise
-            await asyncio.sleep(random.uniform(0, 0.05 * attempt))
+            await asyncio.sleep(random.uniform(0, 0.05 * met))
+        except asyncpg.LockNotAvailableError as error:
+            locked += 1
+            if locked == _LOCK_ATTEMPTS:
+                raise MigrationError(
+                    f"a table was in use all the time ({error.args[0]}): end the transaction that holds it, which "
+                    "pg_stat_activity shows, and migrate again"
+                ) from error
+            await asyncio.sleep(random.uniform(0.5, 1.0))
         except asyncpg.InsufficientPrivilegeError as error:
             raise MigrationError(
                 f"a right is missing ({error.args[0]}): the owner of the schema needs CREATEROLE, membership in the "
                 "mnemo_ roles where another made them, and the extension `vector`, made by a superuser if it must be"
             ) from error
-    raise AssertionError("unreachable")
 
 
-async def _apply_first(connection: "_Connection", steps: tuple[Migration, ...]) -> Migration | None:
-    async with connection.transaction():
-        await connection.execute(_LOCK)
+class _Busy(Exception):
+    """Another migration is at it."""
+
+
+async def _apply_first(connection: "_Connection", steps: tuple[Migration, ...], dsn: str) -> Migration | None:
+    # Between its statements it holds no snapshot: what is built beside it need not wait for it.
+    async with connection.transaction(isolation="read_committed"):
+        if not await connection.fetchval(_TRY_LOCK):
+            raise _Busy
         there = await _read(connection)
         pending = _pending(there, steps)
         if not pending:
@@ -193,6 +242,18 @@ async def _apply_first(connection: "_Connection", steps: tuple[Migration, ...]) 
         if any(version > step.version for version in there):
             raise MigrationError(f"migration {step.version:04} is missing, though later ones are there")
         await connection.execute(_BOOK)
-        await connection.execute(step.sql)
+        if step.in_transaction:
+            await connection.execute(_BRIEFLY)
+            await connection.execute(step.sql)
+        else:
+            await connection.execute(_PATIENTLY)
+            await _apply_outside(step, dsn)
         await connection.execute(_RECORD, step.version, step.name, step.checksum)
         return step
+
+
+async def _apply_outside(step: Migration, dsn: str) -> None:
+    """The statements of `step` one by one, on a connection of their own: the caller's transaction holds the lock."""
+    async with _opened(dsn) as connection:
+        for statement in step.statements:
+            await connection.execute(statement)

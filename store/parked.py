@@ -114,14 +114,15 @@ _NOW: Final[LiteralString] = "SELECT clock_timestamp()"
 
 # Records were put back: unless they came back before this was noted. Their turns wait again, as far as the log has
 # them; what was never begun is parked until it is read.
-# $1 topics, $2 partitions, $3 offsets, $4 how often each had been put back before
+# $1 topics, $2 partitions, $3 offsets, $4 how often each had been put back before, $5 in which run it was refused
 _REPLAYED: Final[LiteralString] = """
     WITH noted AS (
         UPDATE parked AS p
         SET replayed_at = clock_timestamp(), replays = p.replays + 1, dropped_at = NULL
-        FROM unnest($1::text[], $2::integer[], $3::bigint[], $4::integer[])
-            AS g (topic, "partition", "offset", replays)
+        FROM unnest($1::text[], $2::integer[], $3::bigint[], $4::integer[], $5::integer[])
+            AS g (topic, "partition", "offset", replays, run)
         WHERE p.topic = g.topic AND p."partition" = g."partition" AND p."offset" = g."offset" AND p.replays = g.replays
+            AND p.run = g.run
         RETURNING p.app, p.owner_key, p.turn_ids, p.stage, p.reason, p.topic, p."partition", p."offset"
     ), waiting AS (
         SELECT n.app, n.owner_key, t.id, n.stage, n.topic, n."partition", n."offset"
@@ -136,12 +137,16 @@ _REPLAYED: Final[LiteralString] = """
             AND (turn.topic, turn."partition", turn."offset") = (w.topic, w."partition", w."offset"))
 """
 
-# $1 topics, $2 partitions, $3 offsets
+# Those that are still as they were seen: what was put back in between, or refused again, is not given up unseen.
+# $1 topics, $2 partitions, $3 offsets, $4 how often each had been put back, $5 when last, $6 run
 _DROP: Final[LiteralString] = """
     UPDATE parked AS p
-    SET dropped_at = clock_timestamp()
-    FROM unnest($1::text[], $2::integer[], $3::bigint[]) AS g (topic, "partition", "offset")
-    WHERE p.topic = g.topic AND p."partition" = g."partition" AND p."offset" = g."offset" AND p.dropped_at IS NULL
+    SET dropped_at = coalesce(p.dropped_at, clock_timestamp())
+    FROM unnest($1::text[], $2::integer[], $3::bigint[], $4::integer[], $5::timestamptz[], $6::integer[])
+        AS g (topic, "partition", "offset", replays, replayed_at, run)
+    WHERE p.topic = g.topic AND p."partition" = g."partition" AND p."offset" = g."offset" AND p.replays = g.replays
+        AND p.replayed_at IS NOT DISTINCT FROM g.replayed_at AND p.run = g.run
+    RETURNING p.topic, p."partition", p."offset"
 """
 
 PAGE: Final = 500
@@ -265,14 +270,22 @@ class ParkedRepository:
 
     async def replayed(self, entries: Sequence[ParkedEntry]) -> None:
         """They were put back on their topic, as their next replay. Again changes nothing."""
-        replays = [entry.replays for entry in entries]
+        places = _columns([entry.place for entry in entries])
+        replays, runs = [entry.replays for entry in entries], [entry.run for entry in entries]
         async with self._database.across() as connection:
-            await connection.execute(_REPLAYED, *_columns([entry.place for entry in entries]), replays)
+            await connection.execute(_REPLAYED, *places, replays, runs)
 
-    async def drop(self, places: Sequence[ParkedPlace]) -> int:
-        """They are given up; gives how many were not before. Their turns stay parked."""
+    async def drop(self, entries: Sequence[ParkedEntry]) -> frozenset[ParkedPlace]:
+        """They are given up, and their turns stay parked; gives which are given up now.
+
+        Not those that were put back since they were seen, or parked anew.
+        """
+        places = _columns([entry.place for entry in entries])
+        seen = [(entry.replays, entry.replayed_at, entry.run) for entry in entries]
+        replays, replayed_at, runs = ([each[n] for each in seen] for n in range(3))
         async with self._database.across() as connection:
-            return int((await connection.execute(_DROP, *_columns(places))).removeprefix("UPDATE "))
+            rows = await connection.fetch(_DROP, *places, replays, replayed_at, runs)
+        return frozenset(ParkedPlace(row["topic"], row["partition"], row["offset"]) for row in rows)
 
 
 def _columns(places: Sequence[ParkedPlace]) -> tuple[list[str], list[int], list[int]]:

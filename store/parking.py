@@ -1,20 +1,27 @@
 """The ledger of what was set aside, as workers write it."""
 
+from collections.abc import Iterable
 from typing import Final, LiteralString
 
-from processors.records import Parking
+import structlog
+
+from processors.records import Owner, Parking
 from store.claims import add_owner
 from store.database import Database
 from store.notices import payload
 
+_log = structlog.get_logger(__name__)
+
 # A record is set aside: its place, and each of its turns unless that one is over, or waits as another record of the
 # topic (the same id, used twice: what stands stays). What reconcile sets aside stands on a topic of its own.
 #
-# A place is of one record as long as it was received then; another time is that of another topic by the same name, of
-# which nothing counts. A copy that was put back more often than is known comes before the note of that: it waits anew,
-# also where it had been given up. The copy of the last replay waits anew, unless it was given up since. The same copy
-# again only tells where it lies now. One that was put back later is known better: a copy of before changes nothing,
-# unless it is another reading.
+# A place is of one record as long as it was received then and read in that run. Another time is that of another topic
+# by the same name, and a later run another reading: of what was before nothing counts. An earlier run changes nothing.
+# A copy that was put back more often than is known comes before the note of that: it waits anew, also where it had been
+# given up. The copy of the last replay waits anew, unless it was given up since. The same copy again only tells where
+# it lies now. One that was put back later is known better: a copy of before changes nothing.
+#
+# `noted` is false where the place holds what may not be seen: the row of another app.
 # $1 app, $2 owner, $3 topic, $4 partition, $5 offset, $6 received at, $7 stage, $8 reason, $9 detail, $10 attempts,
 # $11 turn ids, $12 partition and $13 offset on the topic of parked records, $14 replay, $15 run
 _PARK: Final[LiteralString] = """
@@ -31,17 +38,18 @@ _PARK: Final[LiteralString] = """
             detail = EXCLUDED.detail,
             attempts = EXCLUDED.attempts, received_at = EXCLUDED.received_at,
             parked_partition = EXCLUDED.parked_partition, parked_offset = EXCLUDED.parked_offset,
-            replays = CASE WHEN coalesce(parked.received_at, $6) = $6
-                THEN greatest(parked.replays, EXCLUDED.replays) ELSE EXCLUDED.replays END,
+            replays = EXCLUDED.replays,
             replayed_at = NULL,
-            dropped_at = CASE WHEN coalesce(parked.received_at, $6) = $6 AND EXCLUDED.replays <= parked.replays
+            dropped_at = CASE WHEN coalesce(parked.received_at, $6) = $6 AND EXCLUDED.run = parked.run
+                    AND EXCLUDED.replays = parked.replays
                 THEN parked.dropped_at END,
-            parked_at = CASE WHEN coalesce(parked.received_at, $6) = $6 AND EXCLUDED.replays <= parked.replays
-                    AND parked.replayed_at IS NULL
+            parked_at = CASE WHEN coalesce(parked.received_at, $6) = $6 AND EXCLUDED.run = parked.run
+                    AND EXCLUDED.replays = parked.replays AND parked.replayed_at IS NULL
                 THEN parked.parked_at ELSE EXCLUDED.parked_at END
         -- Another app's row at this place is from a topic of the same name that is gone.
         WHERE (parked.app IS NULL OR parked.app = EXCLUDED.app)
-            AND (EXCLUDED.replays >= parked.replays OR $15::integer > 0 OR parked.received_at <> $6)
+            AND (parked.received_at <> $6 OR (EXCLUDED.run, EXCLUDED.replays) >= (parked.run, parked.replays))
+        RETURNING topic
     ), marked AS (
         INSERT INTO turn (owner_key, id, app, state, reason, detail, received_at, topic, "partition", "offset")
         SELECT me.owner_key, t.id, $1, 'PARKED', $8, $9, $6, $3, $4, $5
@@ -72,29 +80,36 @@ _PARK: Final[LiteralString] = """
         FROM me CROSS JOIN (SELECT id FROM marked UNION ALL SELECT id FROM read_again) AS m
         ON CONFLICT (owner_key, turn_id, run) DO NOTHING
     )
-    SELECT owner_key FROM me
+    SELECT EXISTS (SELECT 1 FROM set_aside) OR EXISTS (
+        SELECT 1 FROM parked AS p WHERE p.topic = $3 AND p."partition" = $4 AND p."offset" = $5
+    ) AS noted
+    FROM me
 """
 
 # What could not be read as a turn: it has no app, and no owner.
 # $1 topic, $2 partition, $3 offset, $4 received at, $5 stage, $6 reason, $7 detail, $8 attempts, $9 partition and
 # $10 offset on the topic of parked records, $11 replay
 _PARK_UNREAD: Final[LiteralString] = """
-    INSERT INTO parked (topic, "partition", "offset", received_at, stage, reason, detail, attempts, parked_partition,
-        parked_offset, replays)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
-    ON CONFLICT (topic, "partition", "offset") DO UPDATE
-    SET stage = EXCLUDED.stage, reason = EXCLUDED.reason, detail = EXCLUDED.detail, attempts = EXCLUDED.attempts,
-        received_at = EXCLUDED.received_at, parked_partition = EXCLUDED.parked_partition,
-        parked_offset = EXCLUDED.parked_offset,
-        replays = CASE WHEN coalesce(parked.received_at, $4) = $4
-            THEN greatest(parked.replays, EXCLUDED.replays) ELSE EXCLUDED.replays END,
-        replayed_at = NULL,
-        dropped_at = CASE WHEN coalesce(parked.received_at, $4) = $4 AND EXCLUDED.replays <= parked.replays
-            THEN parked.dropped_at END,
-        parked_at = CASE WHEN coalesce(parked.received_at, $4) = $4 AND EXCLUDED.replays <= parked.replays
-                AND parked.replayed_at IS NULL
-            THEN parked.parked_at ELSE EXCLUDED.parked_at END
-    WHERE parked.app IS NULL AND (EXCLUDED.replays >= parked.replays OR parked.received_at <> $4)
+    WITH set_aside AS (
+        INSERT INTO parked (topic, "partition", "offset", received_at, stage, reason, detail, attempts,
+            parked_partition, parked_offset, replays)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+        ON CONFLICT (topic, "partition", "offset") DO UPDATE
+        SET stage = EXCLUDED.stage, reason = EXCLUDED.reason, detail = EXCLUDED.detail, attempts = EXCLUDED.attempts,
+            received_at = EXCLUDED.received_at, parked_partition = EXCLUDED.parked_partition,
+            parked_offset = EXCLUDED.parked_offset, replays = EXCLUDED.replays,
+            replayed_at = NULL,
+            dropped_at = CASE WHEN coalesce(parked.received_at, $4) = $4 AND EXCLUDED.replays = parked.replays
+                THEN parked.dropped_at END,
+            parked_at = CASE WHEN coalesce(parked.received_at, $4) = $4 AND EXCLUDED.replays = parked.replays
+                    AND parked.replayed_at IS NULL
+                THEN parked.parked_at ELSE EXCLUDED.parked_at END
+        WHERE parked.app IS NULL AND (parked.received_at <> $4 OR EXCLUDED.replays >= parked.replays)
+        RETURNING topic
+    )
+    SELECT EXISTS (SELECT 1 FROM set_aside) OR EXISTS (
+        SELECT 1 FROM parked AS p WHERE p.topic = $1 AND p."partition" = $2 AND p."offset" = $3
+    ) AS noted
 """
 
 
@@ -108,20 +123,38 @@ class ParkingRepository:
         """Note that a record was set aside, and that its turns are parked; the same again changes nothing.
 
         A turn that took effect, and one that waits at another place (its id was used twice), stay as they are. A record
-        that was put back and is refused again waits again; a mere redelivery does not undo that it was given up.
+        that was put back and is refused again waits again, and so does one that a later run refuses; a mere redelivery
+        does not undo that it was given up. Where the place holds a row of another app, the turns alone are noted, and
+        that is logged.
         """
         place = parking.place
         landed = (None, None) if parking.landed is None else parking.landed
         why = (parking.stage, parking.reason, parking.detail, parking.attempts)
         if parking.owner is None:
             async with self._database.across() as connection:
-                await connection.execute(_PARK_UNREAD, *place, *why, *landed, parking.replay)
-            return
-        owner = parking.owner
+                noted = await connection.fetchval(_PARK_UNREAD, *place, *why, *landed, parking.replay)
+        else:
+            noted = await self._park(parking, parking.owner, (*place, *why), landed)
+        if not noted:
+            _log.warning(
+                "parked_place_taken",
+                topic=place.topic,
+                partition=place.partition,
+                offset=place.offset,
+                stage=parking.stage,
+                reason=parking.reason.value,
+            )
+
+    async def _park(
+        self, parking: Parking, owner: Owner, what: Iterable[object], landed: Iterable[int | None]
+    ) -> bool | None:
+        """Whether the record was noted."""
         turn_ids = list(dict.fromkeys(parking.turn_ids))
         notice = payload(owner, turn_ids) if turn_ids else None
+        arguments = (*owner, *what, turn_ids, *landed, parking.replay, parking.run)
         async with self._database.app(owner.app, notice=notice) as connection:
-            arguments = (*owner, *place, *why, turn_ids, *landed, parking.replay, parking.run)
-            if await connection.fetchval(_PARK, *arguments) is None:
+            noted: bool | None = await connection.fetchval(_PARK, *arguments)
+            if noted is None:
                 await add_owner(connection, owner)
-                await connection.fetchval(_PARK, *arguments)
+                noted = await connection.fetchval(_PARK, *arguments)
+        return noted

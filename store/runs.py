@@ -12,64 +12,57 @@ from typing import TYPE_CHECKING, Any, Final, LiteralString
 
 from mnemostream.turns import Message, Role, Turn
 
-from processors.records import AcceptedTurn, Begun, ContextMessage, Owner, Place, TurnStatus
+from processors.records import AcceptedTurn, Begun, Owner, Place, TurnStatus
 from store.database import Database
-from store.rows import profile_of
+from store.sessions import CONTEXT_AND_PROFILE, begun_of
 
 if TYPE_CHECKING:
     import asyncpg
 
     from store.database import DirectConnection
 
-# Nothing is written: the log has these turns. Open is what took effect in its first reading, and not yet in this one,
-# as long as all that it said is there: what was forgotten may stand in what was said beside it. The context is that of
-# a first reading.
-# $1 app, $2 owner, $3 turn ids, $4 run, $5 session, $6 received at and $7 offset of the first, $8 messages of context
-_BEGIN_AGAIN: Final[LiteralString] = """
+# Nothing is written: the log has these turns. Reading is what took effect in its first reading, and not yet in this
+# one, as long as all that it said is there: what was forgotten may stand in what was said beside it. Known is what the
+# log or the ledger ever heard of.
+# $1 app, $2 owner, $3 session, $4 messages of context, $5 turn ids, $6 run
+_BEGIN_AGAIN: Final[LiteralString] = "".join(
+    (
+        """
     WITH me AS MATERIALIZED (
         SELECT owner_key FROM owner WHERE app = $1 AND owner = $2
+    ), given AS MATERIALIZED (
+        SELECT g.id, g.n FROM unnest($5::text[]) WITH ORDINALITY AS g (id, n)
+    ), reading AS MATERIALIZED (
+        SELECT g.id, g.n, t.received_at, t."offset"
+        FROM given AS g
+            JOIN turn AS t ON t.app = $1 AND t.owner_key = (SELECT owner_key FROM me) AND t.id = g.id
+            JOIN ledger AS l ON l.app = t.app AND l.owner_key = t.owner_key AND l.turn_id = t.id AND l.run = 0
+        WHERE t.state = 'STORED' AND l.outcome = 'STORED' AND NOT t.off_record AND jsonb_typeof(t.messages) = 'array'
+            AND NOT t.messages @> '[{"content": "[FORGOTTEN]"}]'
+            AND NOT EXISTS (
+                SELECT 1
+                FROM ledger AS r
+                WHERE r.app = t.app AND r.owner_key = t.owner_key AND r.turn_id = t.id AND r.run = $6
+                    AND r.outcome IN ('STORED', 'ERASED')
+            )
     )
     SELECT
+        (SELECT array_agg(id) FROM reading) AS reading,
         (
-            SELECT array_agg(t.id)
-            FROM turn AS t JOIN ledger AS l
-                ON l.app = t.app AND l.owner_key = t.owner_key AND l.turn_id = t.id AND l.run = 0
-            WHERE t.app = $1 AND t.owner_key = (SELECT owner_key FROM me) AND t.id = ANY ($3) AND t.state = 'STORED'
-                AND l.outcome = 'STORED' AND NOT t.off_record AND jsonb_typeof(t.messages) = 'array'
-                AND NOT t.messages @> '[{"content": "[FORGOTTEN]"}]'
-                AND NOT EXISTS (
+            SELECT array_agg(g.id)
+            FROM given AS g CROSS JOIN me
+            WHERE EXISTS (
+                    SELECT 1 FROM turn AS t WHERE t.app = $1 AND t.owner_key = me.owner_key AND t.id = g.id
+                ) OR EXISTS (
                     SELECT 1
-                    FROM ledger AS r
-                    WHERE r.app = t.app AND r.owner_key = t.owner_key AND r.turn_id = t.id AND r.run = $4
-                        AND r.outcome IN ('STORED', 'ERASED')
+                    FROM ledger AS l
+                    WHERE l.app = $1 AND l.owner_key = me.owner_key AND l.turn_id = g.id AND l.run = 0
                 )
-        ) AS open,
-        (
-            SELECT jsonb_agg(jsonb_build_array(c.role, c.content, c.name) ORDER BY c.received_at, c."offset", c.n)
-            FROM (
-                SELECT t.received_at, t."offset", m.n,
-                    m.message ->> 'role' AS role, m.message ->> 'content' AS content, m.message ->> 'name' AS name
-                FROM (
-                    SELECT t.received_at, t."offset", t.messages
-                    FROM turn AS t
-                    WHERE t.app = $1 AND t.owner_key = (SELECT owner_key FROM me) AND t.session = $5
-                        AND (t.received_at, t."offset") < ($6, $7) AND t.state IN ('PENDING', 'STORED')
-                        AND t.messages IS NOT NULL AND t.id <> ALL ($3)
-                        AND NOT t.messages @> '[{"content": "[FORGOTTEN]"}]'
-                    ORDER BY t.received_at DESC, t."offset" DESC
-                    LIMIT $8
-                ) AS t CROSS JOIN LATERAL jsonb_array_elements(t.messages) WITH ORDINALITY AS m (message, n)
-                ORDER BY t.received_at DESC, t."offset" DESC, m.n DESC
-                LIMIT $8
-            ) AS c
-        ) AS context,
-        (
-            SELECT jsonb_build_object('time_zone', a.time_zone, 'language', a.language,
-                'instructions', a.instructions, 'categories', a.categories)
-            FROM app AS a
-            WHERE a.app = $1
-        ) AS profile
-"""
+        ) AS known,
+""",
+        CONTEXT_AND_PROFILE,
+    )
+)
 
 # What a choice holds: to be read, and, for people, what is not because its first reading is not over.
 # $1 received from, $2 received before, $3 app, $4 owner, $5 run (those that took effect in it are not open any more),
@@ -94,6 +87,30 @@ _EXTENT: Final[LiteralString] = """
         WHERE ($1::timestamptz IS NULL OR t.received_at >= $1) AND ($2::timestamptz IS NULL OR t.received_at < $2)
             AND ($3::text IS NULL OR t.app = $3) AND ($4::text IS NULL OR o.owner = $4)
     ) AS c
+"""
+
+# How many of a choice are still to come, parked ones aside; and of at most so many of them how many can be read. The
+# messages are looked at last: most turns took effect.
+# $1 received from, $2 received before, $3 app, $4 owner, $5 run, $6 when it was begun, $7 how many at most
+_LEFT: Final[LiteralString] = """
+    WITH unread AS MATERIALIZED (
+        SELECT t.owner_key, t.id
+        FROM turn AS t
+            JOIN owner AS o ON o.owner_key = t.owner_key
+            JOIN ledger AS l ON l.owner_key = t.owner_key AND l.turn_id = t.id AND l.run = 0
+        WHERE ($1::timestamptz IS NULL OR t.received_at >= $1) AND ($2::timestamptz IS NULL OR t.received_at < $2)
+            AND ($3::text IS NULL OR t.app = $3) AND ($4::text IS NULL OR o.owner = $4)
+            AND t.state = 'STORED' AND NOT t.off_record AND l.outcome = 'STORED' AND l.decided_at < $6
+            AND NOT EXISTS (
+                SELECT 1 FROM ledger AS r WHERE r.owner_key = t.owner_key AND r.turn_id = t.id AND r.run = $5
+            )
+        LIMIT $7
+    )
+    SELECT count(*) AS found,
+        count(*) FILTER (
+            WHERE jsonb_typeof(t.messages) = 'array' AND NOT t.messages @> '[{"content": "[FORGOTTEN]"}]'
+        ) AS readable
+    FROM unread AS u JOIN turn AS t USING (owner_key, id)
 """
 
 # The same choice as names of turns, in the order in which they came. Postgres keeps the list, with no transaction open.
@@ -168,6 +185,8 @@ _LIST: Final[LiteralString] = """
 """
 
 _NO_RUN: Final = -1
+_COUNTED: Final = 1000
+"""How many turns that are still to come are looked at one by one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,7 +229,8 @@ class Run:
 class RunReport:
     """How far a run got: turns that took effect in it, were set aside, and are still to come.
 
-    What is missing to `Run.turns` was forgotten, erased or past its retention before it was read.
+    pending: where they are many, what was forgotten since is among them. What is missing to `Run.turns` was forgotten,
+    erased or past its retention before it was read.
     """
 
     run: Run
@@ -230,32 +250,21 @@ class LoggedTurn:
 async def begin_again(
     database: Database, owner: Owner, turns: Sequence[AcceptedTurn], run: int, *, context_messages: int
 ) -> Begun:
-    """What is known of `turns`, of one session, for their reading `run`: PENDING is to be read, all else SETTLED.
+    """What is known of `turns`, of one session, for their reading `run`.
 
-    Settled are those that took effect in this run, and those with nothing to read again: their first reading is not
-    over, or they are off the record, erased, past their retention, or something in them was forgotten.
+    Pending are those to be read, unknown those that nobody ever heard of. Settled are those that took effect in this
+    run, and those with nothing to read again: their first reading is not over, or they are off the record, erased, past
+    their retention, or something in them was forgotten.
     """
-    ids = list({turn.turn.id for turn in turns})
-    first = turns[0]
+    ids = list(dict.fromkeys(turn.turn.id for turn in turns))
+    session = next((turn.turn.session for turn in turns if not turn.turn.off_record), None)
     async with database.app(owner.app) as connection:
-        row = await connection.fetchrow(
-            _BEGIN_AGAIN,
-            owner.app,
-            owner.owner,
-            ids,
-            run,
-            first.turn.session,
-            first.place.received_at,
-            first.place.offset,
-            context_messages,
-        )
+        row = await connection.fetchrow(_BEGIN_AGAIN, *owner, session, context_messages, ids, run)
     assert row is not None
-    to_read = set(row["open"] or ())
-    return Begun(
-        tuple(TurnStatus.PENDING if turn.turn.id in to_read else TurnStatus.SETTLED for turn in turns),
-        tuple(ContextMessage(Role(role), content, name) for role, content, name in row["context"] or ()),
-        profile_of(row["profile"]),
+    status = dict.fromkeys(row["known"] or (), TurnStatus.SETTLED) | dict.fromkeys(
+        row["reading"] or (), TurnStatus.PENDING
     )
+    return begun_of((status.get(turn.turn.id, TurnStatus.UNKNOWN) for turn in turns), row)
 
 
 class RunRepository:
@@ -292,14 +301,9 @@ class RunRepository:
 
     async def reports(self, *, limit: int) -> tuple[RunReport, ...]:
         """The last runs and how far they are, newest first."""
-        async with self._database.across() as connection:
+        async with self._database.direct() as connection:
             rows = await connection.fetch(_LIST, limit)
-        return tuple([await self._report(_run(row), row["stored"], row["parked"]) for row in rows])
-
-    async def _report(self, run: Run, stored: int, parked: int) -> RunReport:
-        """Looks at the log only where something may be still to come."""
-        left = 0 if stored >= run.turns else (await self.extent(run.choice, run)).turns
-        return RunReport(run, stored, parked, max(0, left - parked))
+            return tuple([await _report(connection, _run(row), row["stored"], row["parked"]) for row in rows])
 
     @asynccontextmanager
     async def turns(self, run: Run) -> AsyncIterator[AsyncIterator[list[LoggedTurn]]]:
@@ -311,6 +315,16 @@ class RunRepository:
             await connection.execute("SET statement_timeout = 0")
             await connection.fetch(_CHOOSE, *_limits(run.choice), run.run, run.created_at)
             yield _pages(connection)
+
+
+async def _report(connection: "DirectConnection", run: Run, stored: int, parked: int) -> RunReport:
+    """Looks for what is still to come only where something may be, and only so far as to see that it is much."""
+    pending = max(0, run.turns - stored - parked)
+    if pending:
+        row = await connection.fetchrow(_LEFT, *_limits(run.choice), run.run, run.created_at, _COUNTED)
+        assert row is not None
+        pending = row["readable"] if row["found"] < _COUNTED else pending
+    return RunReport(run, stored, parked, pending)
 
 
 async def _pages(connection: "DirectConnection") -> AsyncIterator[list[LoggedTurn]]:

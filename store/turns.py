@@ -1,46 +1,76 @@
 """The log of turns: what was said, redacted, and how far it got."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, LiteralString
 
-from mnemostream.turns import Reason, Role
+from mnemostream.turns import Reason
 
-from processors.records import AcceptedTurn, Begun, ContextMessage, Owner, TurnStatus
+from processors.records import AcceptedTurn, Begun, Owner, TurnStatus
 from processors.search import TurnReport, TurnState
 from store.claims import add_owner
 from store.database import Database
-from store.rows import profile_of
 from store.runs import begin_again
+from store.sessions import CONTEXT_AND_PROFILE, begun_of
 
 if TYPE_CHECKING:
     import asyncpg
 
     from store.database import Connection
 
-# Turns become pending unless they are known; one that was parked begins anew. A turn that the ledger has as over is not
-# written again, also when the log has dropped it.
-# $1 app, $2 owner, $3 turns, $4 session, $5 received at and $6 offset of the first, $7 messages of context
-BEGIN: Final[LiteralString] = """
+# Turns become pending unless they are known. A turn that the ledger has as over is not written again, also when the log
+# has dropped it.
+#
+# A parked turn begins anew where it comes by a record behind the one that it is known by: published again. A record
+# delivered again leaves it parked, and given up where it was. One that was put back says so: it is read, unless that
+# copy, or a later one, was parked already. The note that it was put back may come after it.
+# $1 app, $2 owner, $3 session, $4 messages of context, $5 turns
+BEGIN: Final[LiteralString] = "".join(
+    (
+        """
     WITH me AS MATERIALIZED (
         SELECT owner_key FROM owner WHERE app = $1 AND owner = $2
     ), given AS MATERIALIZED (
-        SELECT g.id, g.session, g.off_record, g.said_at, g.received_at, g.time_zone, g.messages, g.recalled, g.metadata,
-            g.fingerprint, g.topic, g."partition", g."offset"
-        FROM jsonb_to_recordset($3) AS g (id text, session text, off_record boolean, said_at timestamptz,
+        SELECT g.id, g.n, g.session, g.off_record, g.said_at, g.received_at, g.time_zone, g.messages, g.recalled,
+            g.metadata, g.fingerprint, g.topic, g."partition", g."offset", g.replay
+        FROM jsonb_to_recordset($5) AS g (id text, n integer, session text, off_record boolean, said_at timestamptz,
             received_at timestamptz, time_zone text, messages jsonb, recalled jsonb, metadata jsonb, fingerprint bytea,
-            topic text, "partition" integer, "offset" bigint)
+            topic text, "partition" integer, "offset" bigint, replay integer)
     ), settled AS MATERIALIZED (
         SELECT l.turn_id
         FROM ledger AS l
         WHERE l.app = $1 AND l.owner_key = (SELECT owner_key FROM me) AND l.turn_id IN (SELECT id FROM given)
             AND l.run = 0 AND l.outcome IN ('STORED', 'ERASED')
+    ), left_parked AS MATERIALIZED (
+        SELECT t.id
+        FROM given AS g JOIN turn AS t ON t.app = $1 AND t.owner_key = (SELECT owner_key FROM me) AND t.id = g.id
+        WHERE t.state = 'PARKED' AND CASE
+            WHEN g.replay = 0 THEN (g.topic, g."partition") = (t.topic, t."partition") AND g."offset" <= t."offset"
+                AND g.received_at <= t.received_at
+            ELSE EXISTS (
+                SELECT 1
+                FROM parked AS p
+                WHERE p.topic = g.topic AND p."partition" = g."partition" AND p."offset" = g."offset" AND p.app = $1
+                    AND p.run = 0 AND p.received_at = g.received_at AND p.replays >= g.replay
+                    AND p.replayed_at IS NULL
+            ) END
+    ), reading AS MATERIALIZED (
+        SELECT g.id, g.n, g.received_at, g."offset"
+        FROM given AS g
+        WHERE g.id NOT IN (SELECT turn_id FROM settled) AND g.id NOT IN (SELECT id FROM left_parked)
+            AND NOT EXISTS (
+                SELECT 1
+                FROM turn AS t
+                WHERE t.app = $1 AND t.owner_key = (SELECT owner_key FROM me) AND t.id = g.id
+                    AND t.state IN ('STORED', 'ERASED')
+            )
     ), written AS (
         INSERT INTO turn (owner_key, id, app, session, state, off_record, said_at, received_at, time_zone, messages,
             recalled, metadata, fingerprint, topic, "partition", "offset")
         SELECT me.owner_key, g.id, $1, g.session, 'PENDING', g.off_record, g.said_at, g.received_at, g.time_zone,
             g.messages, g.recalled, g.metadata, g.fingerprint, g.topic, g."partition", g."offset"
         FROM me CROSS JOIN given AS g
-        WHERE g.id NOT IN (SELECT turn_id FROM settled)
+        WHERE g.id IN (SELECT id FROM reading)
         ORDER BY g.id
         ON CONFLICT (owner_key, id) DO UPDATE
         SET session = EXCLUDED.session, state = 'PENDING', reason = NULL, detail = NULL,
@@ -55,39 +85,17 @@ BEGIN: Final[LiteralString] = """
         (SELECT owner_key FROM me) AS owner_key,
         (SELECT array_agg(id) FROM written) AS written,
         (SELECT array_agg(turn_id) FROM settled) AS settled,
+        (SELECT array_agg(id) FROM left_parked) AS left_parked,
         -- As they were before this statement.
         (
             SELECT jsonb_object_agg(t.id, jsonb_build_array(t.state, encode(t.fingerprint, 'hex')))
             FROM turn AS t
             WHERE t.app = $1 AND t.owner_key = (SELECT owner_key FROM me) AND t.id IN (SELECT id FROM given)
         ) AS known,
-        (
-            SELECT jsonb_agg(jsonb_build_array(c.role, c.content, c.name) ORDER BY c.received_at, c."offset", c.n)
-            FROM (
-                SELECT t.received_at, t."offset", m.n,
-                    m.message ->> 'role' AS role, m.message ->> 'content' AS content, m.message ->> 'name' AS name
-                FROM (
-                    SELECT t.received_at, t."offset", t.messages
-                    FROM turn AS t
-                    WHERE t.app = $1 AND t.owner_key = (SELECT owner_key FROM me) AND t.session = $4
-                        AND (t.received_at, t."offset") < ($5, $6) AND t.state IN ('PENDING', 'STORED')
-                        AND t.messages IS NOT NULL AND t.id NOT IN (SELECT id FROM given)
-                        -- What was forgotten may stand in what was answered to it.
-                        AND NOT t.messages @> '[{"content": "[FORGOTTEN]"}]'
-                    ORDER BY t.received_at DESC, t."offset" DESC
-                    LIMIT $7
-                ) AS t CROSS JOIN LATERAL jsonb_array_elements(t.messages) WITH ORDINALITY AS m (message, n)
-                ORDER BY t.received_at DESC, t."offset" DESC, m.n DESC
-                LIMIT $7
-            ) AS c
-        ) AS context,
-        (
-            SELECT jsonb_build_object('time_zone', a.time_zone, 'language', a.language,
-                'instructions', a.instructions, 'categories', a.categories)
-            FROM app AS a
-            WHERE a.app = $1
-        ) AS profile
-"""
+""",
+        CONTEXT_AND_PROFILE,
+    )
+)
 
 # The log first; the ledger outlives it.
 # $1 app, $2 owner, $3 turn id
@@ -129,9 +137,9 @@ class TurnRepository:
     ) -> Begun:
         """Write the turns of `owner` that are new as pending, and say of each what is known of it.
 
-        turns: at least one, of one session, in order. context: the session's last messages before the first of them.
-        Of a turn off the record id, place and time of arrival are kept. The same again only finds them pending.
-        run: above 0 they are read again, and nothing is written.
+        turns: at least one, of one session, in order. context: the session's last messages before the first of them
+        that is still to be read. Of a turn off the record id, place and time of arrival are kept. The same again only
+        finds them pending. run: above 0 they are read again, and nothing is written.
         """
         if run:
             return await begin_again(self._database, owner, turns, run, context_messages=context_messages)
@@ -141,20 +149,12 @@ class TurnRepository:
         async with self._database.app(owner.app) as connection:
             # A turn that another worker wrote a moment ago is visible to the next statement only.
             while True:
-                row = await _begin(connection, owner, list(by_id.values()), turns[0], context_messages)
-                written, settled = set(row["written"] or ()), set(row["settled"] or ())
-                known: dict[str, list[str | None]] = row["known"] or {}
-                if by_id.keys() <= written | settled | known.keys():
+                row = await _begin(connection, owner, list(by_id.values()), context_messages)
+                found = _Found.of(row)
+                if by_id.keys() <= found.written | found.settled | found.known.keys():
                     break
-        first = {
-            turn_id: _status(turn, turn_id in written, turn_id in settled, known.get(turn_id))
-            for turn_id, turn in by_id.items()
-        }
-        return Begun(
-            tuple(_nth_status(turn, by_id[turn.turn.id], first[turn.turn.id]) for turn in turns),
-            tuple(ContextMessage(Role(role), content, name) for role, content, name in row["context"] or ()),
-            profile_of(row["profile"]),
-        )
+        first = {turn_id: found.status(turn) for turn_id, turn in by_id.items()}
+        return begun_of((_nth_status(turn, by_id[turn.turn.id], first[turn.turn.id]) for turn in turns), row)
 
     async def report(self, owner: Owner, turn_id: str) -> TurnReport:
         """How far the turn got, and the memories that it made or confirmed, in the order of the decisions.
@@ -176,18 +176,10 @@ class TurnRepository:
 
 
 async def _begin(
-    connection: "Connection", owner: Owner, turns: list[AcceptedTurn], first: AcceptedTurn, context_messages: int
+    connection: "Connection", owner: Owner, turns: list[AcceptedTurn], context_messages: int
 ) -> "asyncpg.Record":
     session = next((turn.turn.session for turn in turns if not turn.turn.off_record), None)
-    arguments = (
-        owner.app,
-        owner.owner,
-        [_row(turn) for turn in turns],
-        session,
-        first.place.received_at,
-        first.place.offset,
-        context_messages,
-    )
+    arguments = (owner.app, owner.owner, session, context_messages, [_row(n, turn) for n, turn in enumerate(turns)])
     row = await connection.fetchrow(BEGIN, *arguments)
     if row is None or row["owner_key"] is None:
         await add_owner(connection, owner)
@@ -196,15 +188,17 @@ async def _begin(
     return row
 
 
-def _row(accepted: AcceptedTurn) -> dict[str, Any]:
+def _row(n: int, accepted: AcceptedTurn) -> dict[str, Any]:
     turn, place = accepted.turn, accepted.place
     row: dict[str, Any] = {
         "id": turn.id,
+        "n": n,
         "off_record": turn.off_record,
         "received_at": place.received_at,
         "topic": place.topic,
         "partition": place.partition,
         "offset": place.offset,
+        "replay": accepted.replay,
     }
     if turn.off_record:
         return row
@@ -219,16 +213,36 @@ def _row(accepted: AcceptedTurn) -> dict[str, Any]:
     }
 
 
-def _status(turn: AcceptedTurn, written: bool, settled: bool, known: list[str | None] | None) -> TurnStatus:
-    """The status of a turn by what was known of it. One without fingerprint (off the record, erased) is any turn's."""
-    if written:
-        return TurnStatus.NEW
-    if known is None:
-        return TurnStatus.SETTLED
-    state, fingerprint = known
-    if fingerprint is not None and fingerprint != turn.fingerprint.hex():
-        return TurnStatus.REUSED
-    return TurnStatus.PENDING if state == "PENDING" and not settled else TurnStatus.SETTLED
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What a statement found of turns, by their ids, and wrote."""
+
+    written: frozenset[str]
+    settled: frozenset[str]
+    left_parked: frozenset[str]
+    known: dict[str, list[str | None]]
+    """State and fingerprint, before."""
+
+    @classmethod
+    def of(cls, row: "asyncpg.Record") -> "_Found":
+        written, settled, left = (frozenset(row[name] or ()) for name in ("written", "settled", "left_parked"))
+        return cls(written, settled, left, row["known"] or {})
+
+    def status(self, turn: AcceptedTurn) -> TurnStatus:
+        """Of one without fingerprint (off the record, erased) the id tells enough: it is any turn's."""
+        turn_id = turn.turn.id
+        if turn_id in self.written:
+            return TurnStatus.NEW
+        if turn_id not in self.known:
+            return TurnStatus.SETTLED
+        if turn_id in self.left_parked and turn_id not in self.settled:
+            return TurnStatus.PARKED
+        state, fingerprint = self.known[turn_id]
+        if fingerprint is not None and fingerprint != turn.fingerprint.hex():
+            return TurnStatus.REUSED
+        # One that was parked, and was not written, another worker began anew a moment ago.
+        to_read = state in ("PENDING", "PARKED") and turn_id not in self.settled
+        return TurnStatus.PENDING if to_read else TurnStatus.SETTLED
 
 
 def _nth_status(turn: AcceptedTurn, first: AcceptedTurn, status: TurnStatus) -> TurnStatus:

@@ -22,8 +22,9 @@ from processors.small_talk import needs_no_reading
 from processors.vectors import pack
 from runtime.failpoints import Failpoint, reach
 from streams.delivery import Record
+from streams.parking import replay_of
 from streams.ports import Embedder, Publisher, Reader, Reconciling, TurnLog
-from streams.records import candidate_headers, candidate_key, place_of, read_turn, read_window, run_of
+from streams.records import RUN_HEADER, candidate_headers, candidate_key, place_of, read_turn, read_window, run_of
 
 
 class ExtractObserver(Protocol):
@@ -50,6 +51,7 @@ class ExtractObserver(Protocol):
         ...
 
 
+_DONE: Final = frozenset({TurnStatus.SETTLED, TurnStatus.PARKED})
 _LONG: Final = 50_000
 """Bytes of a record beyond which its secrets are looked for in a thread: a megabyte can take seconds."""
 
@@ -79,8 +81,9 @@ class Extract:
     async def __call__(self, records: Sequence[Record]) -> None:
         """Read consecutive turns of one session of one owner, all in one run. Done once their window is on the topic.
 
-        Again: turns that took effect meanwhile are passed over, the others are read again. Raises Rejected where the
-        record is no turn, uses a known id for other messages, or the model cannot make anything of it; Unavailable.
+        Again: turns that took effect meanwhile are passed over, so are parked ones; the others are read again. Raises
+        Rejected where the record is no turn, uses a known id for other messages, asks for another reading of a turn
+        that nobody knows, or the model cannot make anything of it; Unavailable.
         """
         reach(Failpoint.EXTRACT_TAKEN)
         run = run_of(records[0])
@@ -109,16 +112,18 @@ class Extract:
         redacted, counts = await asyncio.to_thread(redact_turn, turn) if long else redact_turn(turn)
         if counts:
             self._observer.redacted(counts)
-        return AcceptedTurn(redacted, place_of(record), fingerprint(turn))
+        return AcceptedTurn(redacted, place_of(record), fingerprint(turn), replay_of(record))
 
     def _open(self, accepted: Sequence[AcceptedTurn], begun: Begun) -> list[AcceptedTurn]:
-        """Those that have not taken effect yet, each once: a window may hold a turn and its repetition."""
+        """Those that have something left to do, each once: a window may hold a turn and its repetition."""
         open_turns: dict[str, AcceptedTurn] = {}
         for turn, status in zip(accepted, begun.statuses, strict=True):
             self._observer.turn(status)
             if status is TurnStatus.REUSED:
                 raise Rejected(Reason.ID_REUSED, "id: a turn of this owner has it, with other messages")
-            if status is not TurnStatus.SETTLED:
+            if status is TurnStatus.UNKNOWN:
+                raise Rejected(Reason.INVALID_FIELD, f"header {RUN_HEADER}: there is no turn by this id to read again")
+            if status not in _DONE:
                 open_turns.setdefault(turn.turn.id, turn)
         return list(open_turns.values())
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Final
+from typing import Final, NamedTuple
 
 from mnemostream.turns import Reason
 
@@ -24,6 +24,20 @@ REPLAY_HEADER: Final = "mnemo-replay"
 """On a record that is put back on its topic: how often it was, this time counted, in decimal."""
 
 _MAX_REPLAYS: Final = 2**31 - 1
+_REMEMBERED: Final = 1_000
+"""Copies that were sent and are not noted yet: of what is older, some were lost with their partition."""
+
+
+class _Copy(NamedTuple):
+    """One sending: this record, refused for this reason. A copy that was put back, or a run, is another record."""
+
+    topic: str
+    partition: int
+    offset: int
+    place: Place
+    reason: Reason
+    run: int
+    replay: int
 
 
 class Parker:
@@ -48,7 +62,7 @@ class Parker:
         self._topic = topic
         self._holds_windows = holds_windows
         self._now = now
-        self._sent: dict[Place, Landed | None] = {}
+        self._sent: dict[_Copy, Landed | None] = {}
 
     async def __call__(self, record: Record, reason: Reason, detail: str, attempts: int) -> None:
         """Send `record` to the topic of parked records, then note it. Raises Unavailable: call it again.
@@ -56,8 +70,13 @@ class Parker:
         A crash in between may park it twice: its identity is (topic, partition, offset) of where it stood first.
         """
         place = place_of(record)
-        if place not in self._sent:
-            self._sent[place] = await self._send(record, self._told(place, reason, detail[:MAX_DETAIL], attempts))
+        run, replay = self._run(record), replay_of(record)
+        copy = _Copy(record.topic, record.partition, record.offset, place, reason, run, replay)
+        if copy in self._sent:
+            landed = self._sent[copy]
+        else:
+            landed = await self._send(record, self._told(place, reason, detail[:MAX_DETAIL], attempts))
+            self._remember(copy, landed)
             reach(Failpoint.PARKING_SENT)
         owner, turn_ids = owner_of(record, is_window=self._holds_windows)
         await self._ledger.park(
@@ -69,13 +88,19 @@ class Parker:
                 attempts=attempts,
                 owner=owner,
                 turn_ids=turn_ids,
-                run=self._run(record),
-                replay=replay_of(record),
-                landed=self._sent[place],
+                run=run,
+                replay=replay,
+                landed=landed,
             )
         )
-        self._sent.pop(place, None)
+        self._sent.pop(copy, None)
         reach(Failpoint.PARKING_NOTED)
+
+    def _remember(self, copy: _Copy, landed: Landed | None) -> None:
+        """What is forgotten is sent twice, if it is called for again."""
+        while len(self._sent) >= _REMEMBERED:
+            del self._sent[next(iter(self._sent))]
+        self._sent[copy] = landed
 
     async def _send(self, record: Record, told: Headers) -> Landed | None:
         """Whole; else without its value, and at last without its headers too: whatever it holds, it is parked."""

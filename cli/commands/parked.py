@@ -259,9 +259,9 @@ async def _give_up(settings: "Settings", repository: "ParkedRepository", stack: 
     del settings, stack
 
     async def step(entries: "Sequence[ParkedEntry]") -> Outcomes:
-        places = [entry.place for entry in entries]
-        await repository.drop(places)
-        for place in places:
-            yield place, None
+        dropped = await repository.drop(entries)
+        for entry in entries:
+            problem = None if entry.place in dropped else "it was put back or parked anew meanwhile: look again"
+            yield entry.place, problem
 
     return step

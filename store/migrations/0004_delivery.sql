@@ -1,5 +1,5 @@
 -- What operating the stream needs: where parked records lie and what was done with them, readings after the first, and
--- which transaction an effect came from.
+-- which transaction an effect came from. Nothing here reads or writes the rows of a table: its locks are short.
 
 ALTER TABLE parked
     -- Where the record lies on the topic of parked records; NULL: parked before this was kept.
@@ -14,7 +14,6 @@ ALTER TABLE parked
     ADD COLUMN replayed_at timestamptz,
     ADD COLUMN replays integer NOT NULL DEFAULT 0,
     ADD COLUMN dropped_at timestamptz;
-CREATE INDEX parked_owner ON parked (owner_key) WHERE owner_key IS NOT NULL;
 
 -- One effect, one transaction: rows of a turn's effect carry the number of the transaction that wrote its ledger row.
 -- NULL: written before this was kept. Two steps, so that no row is rewritten.
@@ -27,6 +26,19 @@ ALTER TABLE decision ADD COLUMN tx xid8;
 ALTER TABLE decision ALTER COLUMN tx SET DEFAULT pg_current_xact_id();
 ALTER TABLE change ADD COLUMN tx xid8;
 ALTER TABLE change ALTER COLUMN tx SET DEFAULT pg_current_xact_id();
+
+-- A parked turn that takes effect: noted here, so that workers of the version before, which still run beside this
+-- schema, note it too.
+CREATE FUNCTION ledger_takes_effect() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    NEW.tx := pg_current_xact_id();
+    NEW.was_parked := true;
+    RETURN NEW;
+END
+$$;
+CREATE TRIGGER ledger_takes_effect
+    BEFORE UPDATE OF outcome ON ledger
+    FOR EACH ROW WHEN (OLD.outcome = 'PARKED' AND NEW.outcome = 'STORED') EXECUTE FUNCTION ledger_takes_effect();
 
 -- Readings of turns after the first, each with a number of its own; 0 is the first reading. Of operators, across apps.
 CREATE TABLE run (
@@ -45,6 +57,3 @@ ALTER TABLE run ENABLE ROW LEVEL SECURITY;
 ALTER TABLE run FORCE ROW LEVEL SECURITY;
 CREATE POLICY operator_sees_all ON run TO mnemo_operator, mnemo_timer USING (true);
 GRANT SELECT, INSERT, UPDATE, DELETE ON run TO mnemo_operator, mnemo_timer;
-
--- Readings after the first are few among all.
-CREATE INDEX ledger_run ON ledger (run) WHERE run > 0;

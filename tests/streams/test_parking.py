@@ -77,6 +77,36 @@ async def test_where_it_lies_is_noted_also_when_the_ledger_was_away_at_first() -
     assert len(topic.sent) == 1
 
 
+async def test_a_copy_whose_note_was_lost_does_not_stand_for_another_reading_of_the_same_record() -> None:
+    topic, ledger = Topic(), Ledger(failures=[StoreUnavailable("away")])
+    parker = a_parker(topic, ledger)
+    with pytest.raises(StoreUnavailable):
+        await parker(a_record(), Reason.MODEL_REFUSED, "x", 1)
+    origin = [(ORIGIN_HEADER, b"1/7"), (RECEIVED_HEADER, NOON.isoformat().encode())]
+    again = replace(a_record(*origin, (RUN_HEADER, b"1")), offset=99, received_at=NOON + timedelta(days=1))
+    back = replace(a_record(*origin, ("mnemo-replay", b"1")), offset=100, received_at=NOON + timedelta(days=1))
+    await parker(again, Reason.MODEL_REFUSED, "x", 1)
+    await parker(back, Reason.MODEL_REFUSED, "x", 1)
+    await parker(a_record(), Reason.MODEL_ANSWER_UNUSABLE, "x", 3)
+    landed = [(parking.run, parking.replay, parking.reason, parking.landed) for parking in ledger.parked]
+    assert landed == [
+        (1, 0, "model_refused", Landed(3, 2)),
+        (0, 1, "model_refused", Landed(3, 3)),
+        (0, 0, "model_answer_unusable", Landed(3, 4)),
+    ]
+
+
+async def test_what_was_sent_and_never_noted_is_forgotten_in_the_end() -> None:
+    topic, ledger = Topic(), Ledger(failures=[StoreUnavailable("away") for _ in range(1_001)])
+    parker = a_parker(topic, ledger)
+    for offset in range(1_001):
+        with pytest.raises(StoreUnavailable):
+            await parker(replace(a_record(), offset=offset), Reason.INVALID_JSON, "x", 1)
+    for offset in (1_000, 0):
+        await parker(replace(a_record(), offset=offset), Reason.INVALID_JSON, "x", 1)
+    assert [parking.landed for parking in ledger.parked] == [Landed(3, 1_001), Landed(3, 1_002)]
+
+
 @pytest.mark.parametrize(
     ("header", "replay"),
     [(None, 0), (b"1", 1), (b"20", 20), (b"99999999999", 0), (b"4294967295", 2**31 - 1), (b"-1", 0), (b"x", 0)],

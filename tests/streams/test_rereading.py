@@ -124,6 +124,29 @@ async def test_extract_asks_nothing_about_turns_that_took_effect_in_their_run() 
     assert (bench.model.asked, bench.topic.sent) == ([], [])
 
 
+async def test_a_turn_that_stays_parked_costs_nothing() -> None:
+    bench = Bench()
+    bench.log.status = TurnStatus.PARKED
+    await bench.extract([record_of(a_turn())])
+    assert (bench.model.asked, bench.topic.sent, bench.ear.statuses) == ([], [], [TurnStatus.PARKED])
+
+
+async def test_the_log_hears_how_often_a_record_was_put_back() -> None:
+    bench = Bench()
+    await bench.extract([record_of(a_turn())])
+    await bench.extract([record_of(a_turn(), ("mnemo-replay", b"2"))])
+    assert [turn.replay for _, [turn] in bench.log.begun] == [0, 2]
+
+
+async def test_a_turn_to_be_read_again_that_nobody_knows_is_parked() -> None:
+    bench = Bench()
+    bench.log.status = TurnStatus.UNKNOWN
+    with pytest.raises(Rejected) as parked:
+        await bench.extract([record_of(a_turn(), ("mnemo-run", b"7"))])
+    assert (parked.value.reason, "mnemo-run" in parked.value.detail) == (Reason.INVALID_FIELD, True)
+    assert (bench.model.asked, bench.topic.sent) == ([], [])
+
+
 @pytest.mark.parametrize("run", [b"", b"-1", b"1.5", b"x", b"99999999999"])
 async def test_a_run_that_is_no_number_is_parked(run: bytes) -> None:
     bench = Bench()

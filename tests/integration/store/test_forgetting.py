@@ -196,3 +196,18 @@ async def test_what_arrives_after_it_was_forgotten_is_not_kept_in_the_log(
     assert await messages_of(admin, "t-3") == left
     assert await messages_of(admin, "t-2") == ["Hello there.", f"Well: {OTHER}"]
     assert "heron" not in await everything(admin)
+
+
+async def test_every_copy_of_the_text_is_forgotten_with_the_versions_of_each(
+    worker: Database, query: Database, admin: Admin
+) -> None:
+    await told(worker, SECRET, "t-1", id=id_of("one"))
+    await told(worker, SECRET, "t-2", id=id_of("two"))
+    await told(worker, OTHER, "t-3")
+    assert await ForgettingRepository(query).forget(OWNER, id_of("one"), cause_id=id_of("cause"))
+    dump = await everything(admin)
+    assert "heron" not in dump
+    assert "green tea" in dump
+    # What is forgotten has no text: the next time, it is nobody's copy.
+    assert await ForgettingRepository(query).forget(OWNER, id_of(OTHER), cause_id=id_of("cause 2"))
+    assert await admin.fetchval("SELECT count(*) FROM change WHERE kind = 'forgotten'") == 3

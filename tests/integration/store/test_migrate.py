@@ -76,6 +76,67 @@ async def test_a_step_missing_below_a_later_one_is_refused(database_dsn: str) ->
         await migrate(database_dsn, (*packaged(), Migration(version + 1, "forgotten", "SELECT 1")))
 
 
+_WAITS: LiteralString = """
+    SELECT EXISTS (
+        SELECT 1 FROM pg_stat_activity
+        WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%' || $1 || '%'
+    )
+"""
+
+
+async def _waits(connection: "asyncpg.Connection[asyncpg.Record]", for_query: str) -> None:
+    async with asyncio.timeout(30):
+        while True:
+            if await connection.fetchval(_WAITS, for_query):
+                return
+            await asyncio.sleep(0.02)
+
+
+async def test_a_step_that_has_to_wait_for_a_table_lets_others_pass(database_dsn: str) -> None:
+    holder, reader = await asyncpg.connect(database_dsn), await asyncpg.connect(database_dsn)
+    version = packaged()[-1].version
+    step = Migration(version + 1, "slow", "ALTER TABLE ledger ADD COLUMN slow integer")
+    async with asyncio.timeout(60), asyncio.TaskGroup() as group:
+        async with holder.transaction():
+            await holder.execute("LOCK TABLE ledger IN ACCESS SHARE MODE")
+            migrating = group.create_task(migrate(database_dsn, (*packaged(), step)))
+            await _waits(reader, "ADD COLUMN slow")
+            await reader.execute("SELECT count(*) FROM ledger")
+        assert (await migrating).applied == (step,)
+    await holder.close()
+    await reader.close()
+
+
+async def test_indexes_are_built_beside_what_reads_and_writes(empty_database_dsn: str) -> None:
+    await migrate(empty_database_dsn, packaged()[:4])
+    holder, other = await asyncpg.connect(empty_database_dsn), await asyncpg.connect(empty_database_dsn)
+    async with asyncio.timeout(60), asyncio.TaskGroup() as group:
+        async with holder.transaction():
+            await holder.execute("LOCK TABLE ledger IN ROW EXCLUSIVE MODE")
+            migrating = [group.create_task(migrate(empty_database_dsn)) for _ in range(2)]
+            await _waits(other, "CREATE INDEX CONCURRENTLY ledger_run")
+            await other.execute("SELECT count(*) FROM ledger")
+            await other.execute("UPDATE ledger SET outcome = 'STORED' WHERE outcome = 'PARKED'")
+        applied = [step for each in migrating for step in (await each).applied]
+    assert applied == list(packaged()[4:])
+    assert await other.fetchval("SELECT bool_and(indisvalid) FROM pg_index WHERE indrelid = 'ledger'::regclass")
+    await holder.close()
+    await other.close()
+
+
+async def test_a_step_outside_a_transaction_that_failed_half_way_is_done_again(database_dsn: str) -> None:
+    version = packaged()[-1].version
+    sql = (
+        "-- outside a transaction\nDROP INDEX CONCURRENTLY IF EXISTS half;\n"
+        "CREATE INDEX CONCURRENTLY half ON ledger (run);\n"
+    )
+    with pytest.raises(asyncpg.DivisionByZeroError):
+        await migrate(database_dsn, (*packaged(), Migration(version + 1, "broken", sql + "SELECT 1 / 0;")))
+    assert await schema_version(database_dsn) == version
+    good = Migration(version + 1, "good", sql)
+    assert (await migrate(database_dsn, (*packaged(), good))).applied == (good,)
+
+
 async def test_an_unreachable_server_is_unavailable() -> None:
     with pytest.raises(StoreUnavailable):
         await migrate("postgresql://postgres@127.0.0.1:1/nowhere")

@@ -6,6 +6,7 @@ from typing import Any, TypeAlias
 
 import asyncpg
 import pytest
+import structlog
 from mnemostream.turns import Reason
 
 from processors.records import Landed, Owner, Parking, TurnStatus
@@ -94,8 +95,10 @@ async def test_a_redelivery_does_not_undo_that_a_record_was_given_up(
 ) -> None:
     one = parking(*(["t-1"] if owner else []), owner=owner)
     await ledger.park(one)
-    assert await parked.drop([ParkedPlace(TURNS, 0, 1)]) == 1
-    assert await parked.drop([ParkedPlace(TURNS, 0, 1)]) == 0
+    assert await parked.drop([await only(parked)]) == {ParkedPlace(TURNS, 0, 1)}
+    dropped = await only(parked)
+    assert await parked.drop([dropped]) == {ParkedPlace(TURNS, 0, 1)}
+    assert await only(parked) == dropped
     await ledger.park(one)
     assert (await only(parked)).state is ParkedState.DROPPED
     assert await parked.list(ALL, limit=10) == ()
@@ -127,7 +130,7 @@ async def test_a_copy_that_comes_back_before_its_replay_is_noted_waits_and_is_no
 ) -> None:
     await ledger.park(parking("t-1"))
     first = await only(parked)
-    await parked.drop([first.place])
+    await parked.drop([first])
     await ledger.park(parking("t-1", replay=1))
     assert ((await only(parked)).state, (await only(parked)).replays) == (ParkedState.WAITING, 1)
     await parked.replayed([first])
@@ -139,7 +142,7 @@ async def test_who_gave_up_after_a_replay_has_the_last_word(
 ) -> None:
     await ledger.park(parking("t-1"))
     await parked.replayed([await only(parked)])
-    await parked.drop([ParkedPlace(TURNS, 0, 1)])
+    await parked.drop([await only(parked)])
     await ledger.park(parking("t-1", replay=1))
     assert (await only(parked)).state is ParkedState.DROPPED
     await parked.replayed([await only(parked)])
@@ -151,7 +154,7 @@ async def test_a_record_of_a_topic_that_was_made_anew_is_another(
 ) -> None:
     await ledger.park(parking("t-1"))
     await parked.replayed([await only(parked)])
-    await parked.drop([ParkedPlace(TURNS, 0, 1)])
+    await parked.drop([await only(parked)])
     later = place_of(1)._replace(received_at=NOON + timedelta(days=1))
     await ledger.park(parking("t-2", place=later))
     entry = await only(parked)
@@ -181,7 +184,7 @@ async def test_a_turn_that_was_never_begun_is_parked_until_it_is_read(
     await ledger.park(parking("t-1", reason=Reason.INVALID_FIELD))
     await parked.replayed([await only(parked)])
     assert await state_of(turns) is TurnState.PARKED
-    assert (await turns.begin(OWNER, [accepted("t-1")])).statuses == (TurnStatus.NEW,)
+    assert (await turns.begin(OWNER, [dataclasses.replace(accepted("t-1"), replay=1)])).statuses == (TurnStatus.NEW,)
     assert await state_of(turns) is TurnState.PENDING
 
 
@@ -244,7 +247,76 @@ async def test_a_second_reading_that_is_refused_shows_although_the_first_was_put
     await parked.replayed([await only(parked)])
     await ledger.park(parking("t-1", run=1, landed=Landed(0, 9)))
     entry = await only(parked)
-    assert (entry.state, entry.replays, entry.landed) == (ParkedState.WAITING, 1, Landed(0, 9))
+    assert (entry.state, entry.replays, entry.landed) == (ParkedState.WAITING, 0, Landed(0, 9))
+
+
+async def test_a_later_run_is_another_record_and_an_earlier_one_changes_nothing(
+    ledger: ParkingRepository, parked: ParkedRepository
+) -> None:
+    first = parking("t-1", run=1)
+    await ledger.park(first)
+    seen = await only(parked)
+    await parked.drop([seen])
+    await ledger.park(parking("t-1", run=2, landed=Landed(2, 777)))
+    entry = await only(parked)
+    assert (entry.state, entry.run, entry.landed) == (ParkedState.WAITING, 2, Landed(2, 777))
+    assert entry.parked_at > seen.parked_at
+    for late in (first, dataclasses.replace(first, replay=3), parking("t-1")):
+        await ledger.park(late)
+    await parked.replayed([seen])
+    assert await only(parked) == entry
+
+
+async def test_what_was_put_back_since_it_was_seen_is_not_given_up(
+    ledger: ParkingRepository, parked: ParkedRepository
+) -> None:
+    for offset in (1, 2, 3):
+        await ledger.park(parking(f"t-{offset}", offset=offset))
+    seen = sorted(await parked.list(ALL, limit=10), key=lambda entry: entry.place)
+    await parked.replayed(seen[:2])
+    await ledger.park(parking("t-2", offset=2, replay=1))
+    assert await parked.drop(seen) == {ParkedPlace(TURNS, 0, 3)}
+    states = [entry.state for entry in await parked.find([entry.place for entry in seen])]
+    assert states == [ParkedState.REPLAYED, ParkedState.WAITING, ParkedState.DROPPED]
+    # Who names it as it is now means it.
+    assert len(await parked.drop(await parked.find([seen[0].place]))) == 1
+
+
+@pytest.mark.parametrize("app", ["other-app", None])
+async def test_a_place_that_holds_the_row_of_another_app_is_told_and_its_turn_is_parked_all_the_same(
+    ledger: ParkingRepository, parked: ParkedRepository, turns: TurnRepository, app: str | None
+) -> None:
+    await ledger.park(parking("t-1"))
+    before = await only(parked)
+    owner = None if app is None else Owner(app, "ben")
+    with structlog.testing.capture_logs() as logged:
+        await ledger.park(parking("t-1"))
+        assert not logged
+        await ledger.park(parking(*(["t-9"] if owner else []), owner=owner))
+    assert logged == [
+        {
+            "event": "parked_place_taken",
+            "log_level": "warning",
+            "topic": TURNS,
+            "partition": 0,
+            "offset": 1,
+            "stage": "extract",
+            "reason": "model_refused",
+        }
+    ]
+    assert await only(parked) == before
+    if owner is not None:
+        assert (await turns.report(owner, "t-9")).state is TurnState.PARKED
+
+
+async def test_a_worker_of_the_version_before_notes_that_a_turn_had_been_parked(
+    ledger: ParkingRepository, worker: Database, admin: Admin
+) -> None:
+    await ledger.park(parking("t-1"))
+    async with worker.app(OWNER.app) as connection:
+        transaction = await connection.fetchval("SELECT pg_current_xact_id()::text")
+        await connection.execute("UPDATE ledger SET outcome = 'STORED' WHERE outcome = 'PARKED'")
+    assert tuple(await admin.fetchrow("SELECT tx::text, was_parked FROM ledger") or ()) == (transaction, True)
 
 
 async def _several(ledger: ParkingRepository) -> None:
@@ -260,7 +332,7 @@ async def _several(ledger: ParkingRepository) -> None:
         await ledger.park(one)
 
 
-_MEANT = (
+_MEANT: tuple[tuple[ParkedFilter, list[int]], ...] = (
     (ALL, [6, 5, 4, 3, 2, 1]),
     (ParkedFilter(app="acme"), [5, 3, 2, 1]),
     (ParkedFilter(app="acme", owner="user/42"), [5, 2, 1]),

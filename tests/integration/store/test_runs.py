@@ -16,7 +16,7 @@ from store.turns import TurnRepository
 from tests.fakes.values import NOON, OWNER, accepted, addition, commit_of, id_of, new_memory, place_of
 
 Admin: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
-PENDING, SETTLED = TurnStatus.PENDING, TurnStatus.SETTLED
+PENDING, SETTLED, UNKNOWN = TurnStatus.PENDING, TurnStatus.SETTLED, TurnStatus.UNKNOWN
 BOB = Owner("acme", "bob")
 SCRUB = """
     UPDATE turn SET messages = jsonb_set(messages, '{0,content}', '"[FORGOTTEN]"') WHERE id = $1
@@ -88,8 +88,8 @@ async def test_reading_again_writes_nothing_and_compares_no_words(log: Log) -> N
 async def test_what_was_not_read_for_the_first_time_is_not_read_again(log: Log) -> None:
     await log.turns.begin(OWNER, [accepted("t-1")])
     assert await log.again("t-1", 1) is SETTLED
-    assert await log.again("nobody-knows-it", 1) is SETTLED
-    assert (await log.turns.begin(BOB, [accepted("t-1", owner=BOB)], run=1)).statuses == (SETTLED,)
+    assert await log.again("nobody-knows-it", 1) is UNKNOWN
+    assert (await log.turns.begin(BOB, [accepted("t-1", owner=BOB)], run=1)).statuses == (UNKNOWN,)
     assert await log.admin.fetchval("SELECT count(*) FROM owner") == 1
 
 
@@ -212,3 +212,37 @@ async def test_a_list_says_how_far_each_run_is(log: Log, runs: RunRepository) ->
     assert newest.run.published_at is None
     assert oldest.run.published_at is not None
     assert len(await runs.reports(limit=1)) == 1
+
+
+async def test_what_is_still_to_come_is_looked_at_only_so_far_as_to_see_that_it_is_much(
+    log: Log, runs: RunRepository
+) -> None:
+    await log.stored("t-0", offset=1)
+    await log.admin.execute(
+        """
+        WITH copied AS (
+            INSERT INTO turn (owner_key, id, app, session, state, received_at, messages, topic, "partition", "offset")
+            SELECT owner_key, 't-' || n, app, session, state, received_at, messages, topic, "partition", "offset" + n
+            FROM turn CROSS JOIN generate_series(1, 1099) AS n
+        )
+        INSERT INTO ledger (owner_key, turn_id, app, outcome, topic, "partition", "offset", received_at)
+        SELECT owner_key, 't-' || n, app, outcome, topic, "partition", "offset" + n, received_at
+        FROM ledger CROSS JOIN generate_series(1, 1099) AS n
+        """
+    )
+    run = await runs.create(Choice(), 1200)
+    await log.scrub("t-7")
+    [report] = await runs.reports(limit=1)
+    assert report.pending == 1200
+    await log.admin.execute(
+        """
+        INSERT INTO ledger (owner_key, turn_id, run, app, outcome, topic, "partition", "offset", received_at)
+        SELECT owner_key, turn_id, $1, app, CASE WHEN "offset" % 2 = 0 THEN 'STORED' ELSE 'PARKED' END, topic,
+            "partition", "offset", received_at
+        FROM ledger
+        WHERE "offset" > 200
+        """,
+        run.run,
+    )
+    [report] = await runs.reports(limit=1)
+    assert (report.stored, report.parked, report.pending) == (450, 450, 199)

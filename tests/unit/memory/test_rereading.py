@@ -121,6 +121,33 @@ async def test_reading_again_revives_nothing_that_is_gone(state: State, said: st
     assert story.live() == [PORTO]
 
 
+async def test_a_better_reading_replaces_what_is_live_also_where_something_else_of_its_turn_is_gone() -> None:
+    story = OwnerStory()
+    story.vectors.place(LISBON, near=BERLIN, cosine=0.9)
+    story.arbitrator.judge(PORTO, Action.DELETE)
+    story.arbitrator.judge(BERLIN, Action.DELETE)
+    await story.say(PORTO, at=1, slot=HOME)
+    await story.say(BERLIN, at=2)
+    story.store.retire(OWNER, story.one(BERLIN).id, State.ARCHIVED)
+    await story.say(LISBON, at=2, slot=HOME, again=2, run=1)
+    assert story.live() == [LISBON]
+    assert (story.one(PORTO).state, story.one(PORTO).superseded_by) == (State.SUPERSEDED, story.one(LISBON).id)
+    assert (story.one(BERLIN).state, story.one(BERLIN).superseded_by) == (State.ARCHIVED, None)
+
+
+async def test_a_merger_with_what_is_gone_does_not_bring_it_back_with_what_replaces_something_else() -> None:
+    story = OwnerStory()
+    story.vectors.place(HOUSE, near=BERLIN, cosine=0.9)
+    story.arbitrator.judge(BERLIN, Action.UPDATE, "The user lives in Berlin, in a house in Porto.")
+    story.arbitrator.judge(LISBON, Action.DELETE)
+    await story.say(LISBON, at=1, slot=HOME)
+    await story.say(BERLIN, at=2)
+    story.store.retire(OWNER, story.one(BERLIN).id, State.ARCHIVED)
+    await story.say(HOUSE, at=2, slot=HOME, again=2, run=1)
+    assert story.live() == [HOUSE]
+    assert story.one(BERLIN).state is State.ARCHIVED
+
+
 async def test_what_was_taken_back_stays_so() -> None:
     story = OwnerStory()
     await story.say(PORTO, at=1)
