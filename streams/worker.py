@@ -280,7 +280,8 @@ class _WorkerProcess:
         drain_seconds = self._settings.drain_seconds
         try:
             await asyncio.wait({running, asked}, return_when=asyncio.FIRST_COMPLETED)
-            if not self._stopping.asked:
+            told = self._stopping.asked
+            if not told:
                 drain_seconds = min(drain_seconds, _CRASH_SECONDS)
                 self._stopping.ask("crash", drain_seconds=drain_seconds)
         finally:
@@ -290,7 +291,10 @@ class _WorkerProcess:
         await worker.stop()
         [ended] = await asyncio.gather(running, return_exceptions=True)
         crash = ended if isinstance(ended, Exception) else worker.crash_reason
-        if crash is not None:
+        if crash is not None and told:
+            # A client that breaks while it leaves its group takes nothing with it: what is not acked comes again.
+            _log.error("broke_while_stopping", error=type(crash).__name__, exc_info=crash)
+        elif crash is not None:
             raise WorkerCrashed(f"a stage crashed ({type(crash).__name__})") from crash
 
     async def _look(self, database: Database) -> None:

@@ -166,7 +166,8 @@ async def test_workers_that_are_killed_leave_no_gap_and_only_true_duplicates(
         workers.append(start_worker("reconcile,extract"))
     assert await until(database_dsn, LEDGER, lambda stored: stored >= 600, 120) == 600
     assert await until(database_dsn, WAITING, lambda waiting: waiting == 0) == 0
-    assert [worker.terminate() for worker in workers] == [0, 0]
+    codes = [worker.terminate() for worker in workers]
+    assert codes == [0, 0], [worker.lines[-20:] for worker in workers]
     await assert_true(await read_feed(kafka_bootstrap, topic_prefix), database_dsn)
 
 
